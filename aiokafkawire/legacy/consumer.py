@@ -361,8 +361,8 @@ def _check_times(**given: int | None) -> None:
     for name, value in given.items():
         if value is None and name == "auto_commit_interval_ms":
             continue
-        if not is_integer(value, 0, INT32):
-            raise ConfigError(f"{name} must be a whole number from 0 to {INT32}, got {shown(value)}")
+        if not is_integer(value, 1, INT32):
+            raise ConfigError(f"{name} must be a whole number from 1 to {INT32}, got {shown(value)}")
 
 
 def _record(part: _Part, message: LegacyMessage) -> LegacyRecord:

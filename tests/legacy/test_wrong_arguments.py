@@ -34,9 +34,9 @@ MADE: dict[str, tuple[Callable[[Any], object], list[Any]]] = {
     "consumer.pattern": (lambda one: LegacyConsumer("x:1", "g", pattern=one), [5, "(", b"t", object()]),
     "consumer.interval": (
         lambda one: LegacyConsumer("x:1", "g", ["t"], auto_commit_interval_ms=one),
-        ["5", 1.5, -1, True],
+        ["5", 1.5, -1, 0, True],  # 0 would be a loop without a pause
     ),
-    "consumer.backoff": (lambda one: LegacyConsumer("x:1", "g", ["t"], rebalance_backoff_ms=one), NO_NUMBER),
+    "consumer.backoff": (lambda one: LegacyConsumer("x:1", "g", ["t"], rebalance_backoff_ms=one), [*NO_NUMBER, 0]),
 }
 
 
