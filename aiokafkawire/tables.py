@@ -61,6 +61,7 @@ class TableColumns:
         self._value = value
         self._others = {"keys": key, "partition": partition, "timestamp_ms": timestamp, "headers": headers}
         self._in_json = [name for name in schema.names if name not in (partition, timestamp, headers)]
+        self._objects = _objects_of(pa.struct([field for field in schema if field.name in self._in_json])) or _unchanged
         used = [*self._in_json, *parts.values()] if value is None else parts.values()
         counts = Counter(schema.names)
         for name in used:
@@ -83,7 +84,7 @@ class TableColumns:
         if self._value is not None:
             return part[self._value]
         try:
-            return pa.array(map(_json, part.select(self._in_json).to_pylist()), pa.binary())
+            return pa.array(map(_json, map(self._objects, part.select(self._in_json).to_pylist())), pa.binary())
         except ValueError as error:
             raise UsageError(f"a row of the table has no JSON: {error}") from error
 
@@ -149,6 +150,38 @@ async def read_whole_table(reader: BoundedBatches, show: Callable[[int, int], ob
             batches.append(batch)
             show(*reader.progress)
     return pa.Table.from_batches(batches, schema=reader.schema)
+
+
+def _objects_of(kind: "pa.DataType") -> Callable[[Any], Any] | None:
+    """Return a function that makes dicts of a value's maps, if their keys are text; None for a type without maps.
+
+    The function raises ValueError for a map that has a key twice.
+    """
+    types = pa.types
+    if types.is_map(kind) and (types.is_string(kind.key_type) or types.is_large_string(kind.key_type)):
+        convert = _objects_of(kind.item_type) or _unchanged
+        return lambda pairs: None if pairs is None else _object(pairs, convert)
+    if types.is_struct(kind):
+        found = {field.name: converter for field in kind if (converter := _objects_of(field.type)) is not None}
+        if not found:
+            return None
+        return lambda row: None if row is None else row | {name: found[name](row[name]) for name in found}
+    if types.is_list(kind) or types.is_large_list(kind):
+        convert_item = _objects_of(kind.value_type)
+        if convert_item is not None:
+            return lambda items: None if items is None else list(map(convert_item, items))
+    return None
+
+
+def _object(pairs: list[tuple[str, Any]], convert: Callable[[Any], Any]) -> dict[str, Any]:
+    found = {key: convert(item) for key, item in pairs}
+    if len(found) < len(pairs):
+        raise ValueError("a map has a key twice")
+    return found
+
+
+def _unchanged(value: Any) -> Any:
+    return value
 
 
 def _plain(value: object) -> object:

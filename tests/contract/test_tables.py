@@ -97,6 +97,9 @@ async def test_an_empty_read_has_the_columns(kafka: Client, topic: str) -> None:
     assert (found.num_rows, found.column_names) == (0, ["offset", "value"])
 
 
+TWICE = pa.array([[("k", 1), ("k", 2)]], pa.map_(pa.string(), pa.int32()))
+
+
 @pytest.mark.parametrize(
     ("table", "options", "told"),
     [
@@ -107,6 +110,7 @@ async def test_an_empty_read_has_the_columns(kafka: Client, topic: str) -> None:
         ({"v": [b"x"], "k": [1]}, {"value": "v", "key": "k"}, "keys must be binary or text, got .* int64"),
         ({"v": [b"x"]}, {"value_format": "json"}, "a bytes cannot be converted"),
         ({"v": [float("nan")]}, {"value_format": "json"}, "no JSON"),
+        ({"v": TWICE}, {"value_format": "json"}, "no JSON: a map has a key twice"),
         ({"v": [b"x"], "p": [PARTITIONS]}, {"value": "v", "partition": "p"}, "has 3 partitions, no 3"),
     ],
 )

@@ -38,6 +38,19 @@ async def test_json_comes_back_as_the_table_that_was_written(kafka: Client, topi
     assert found["value"].type == pa.struct(list(FLIGHT))
 
 
+async def test_maps_come_back_from_json_as_they_were_written(kafka: Client, topic: str) -> None:
+    counts = pa.map_(pa.string(), pa.int32())
+    schema = pa.schema(
+        {"counts": counts, "inside": pa.struct({"list": pa.list_(counts)}), "of maps": pa.map_(pa.string(), counts)}
+    )
+    row = {"counts": [("a", 1), ("b", None)], "inside": {"list": [[("c", 3)], None]}, "of maps": [("d", [("e", 5)])]}
+    rows = [row, {"counts": [], "inside": {"list": None}, "of maps": None}]
+    await kafka.write_table(topic, pa.Table.from_pylist(rows, schema=schema), value_format="json")
+    assert (await kafka.read_table(topic))["value"][0].as_py().startswith(b'{"counts":{"a":1,"b":null},')
+    found = await kafka.read_table(topic, value_format="json", value_type=schema)
+    assert found["value"].to_pylist() == rows
+
+
 async def test_an_empty_topic_has_the_typed_column(kafka: Client, topic: str) -> None:
     found = await kafka.read_table(topic, value_format="json", value_type=FLIGHT)
     assert found.schema.field("value").type == pa.struct(list(FLIGHT))
