@@ -63,7 +63,8 @@ class FsspecStore:
             found = self._fs.ls(path, detail=False)
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return [name.rstrip("/").rpartition("/")[2] for name in found]
+        names = [name.rstrip("/") for name in found]
+        return [name.rpartition("/")[2] for name in names if name != path]  # fsspec lists an object as itself
 
     def delete(self, key: str) -> None:
         """Delete an object; ignore one that is not there."""

@@ -529,6 +529,12 @@ def test_an_empty_store(store: FsspecStore) -> None:
     assert delete_expired(store) == 0
 
 
+def test_an_object_is_no_folder(store: FsspecStore) -> None:
+    store.write("t/keep/a", b"x")
+    assert list(store.names("t/keep/a")) == []
+    assert list(store.names("t/keep")) == ["a"]
+
+
 def test_files_where_folders_are_expected_stay(tmp_path: Path) -> None:
     (tmp_path / ".DS_Store").touch()
     (tmp_path / "t").mkdir()
