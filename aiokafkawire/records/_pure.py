@@ -163,8 +163,8 @@ class RecordReader(Generic[K, V]):
         elif length != -1:
             raise ValueError(f"a value of {length} bytes")
         if view[position]:
-            self.met_headers = True
             headers, position = _read_headers(view, position, end)
+            self.met_headers = True
         else:
             position += 1
         if position != end:  # also detects lengths beyond the record

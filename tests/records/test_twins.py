@@ -136,7 +136,7 @@ def read(twin: Any, body: bytes, **header: Any) -> Any:
         try:
             record = next(reader, None)
         except Exception as error:
-            told.append((type(error), str(error), repr(error.__cause__), reader.next_offset))
+            told.append((type(error), str(error), repr(error.__cause__), reader.next_offset, reader.met_headers))
             continue
         if record is None:
             break
