@@ -166,7 +166,7 @@ class LegacyGroupMember:
             ConnectionLost, RequestTimeout, ZooKeeperError: the offsets may be committed or not.
         """
         if self._zookeeper is not None:
-            await self._commit(self._zookeeper, self._claims.finished)
+            await self._commit(self._zookeeper, lambda: {**self._to_commit, **self._claims.finished()})
 
     # --- one session ------------------------------------------------------------------------------------------------
 

@@ -169,6 +169,16 @@ async def test_a_partition_that_is_wanted_again_before_it_was_given_up_is_read(g
     assert group.nodes[OWNER] == (b"g_a-0", 1)
 
 
+async def test_a_commit_has_the_offsets_of_partitions_whose_release_was_interrupted(group: Group) -> None:
+    group.reading.offsets = {FIRST: 11, SECOND: 27}
+    await group.other_comes()
+    group.session.lost = ["before set"]
+    assert not await group.rebalance()
+    group.member._zookeeper = group.session
+    await group.member.commit()
+    assert [group.nodes[PATHS.offset(*partition)][0] for partition in (FIRST, SECOND)] == [b"11", b"27"]
+
+
 async def test_a_claim_that_was_deleted_already_is_not_deleted_again_once_it_is_anothers(group: Group) -> None:
     await group.other_comes()
     group.session.lost = ["after delete"]
