@@ -297,6 +297,8 @@ class GroupSource:
         for partition, committed in (await self._committed(partitions)).items():
             finished = None if committed is None else decode_metadata(committed.offset, committed.metadata)
             self._partitions.assign(partition, finished)
+            if committed is None:
+                self._dirty.set()  # where the partition begins is committed, too
         self._pause_full()
 
     async def _committed(

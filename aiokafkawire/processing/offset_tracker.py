@@ -34,6 +34,7 @@ class OffsetTracker:
 
     def __init__(self, finished: FinishedRecords | None = None) -> None:
         self._unfinished: list[int] = []
+        self._has_commit = finished is not None
         self._begin = 0 if finished is None else finished.offset
         self._finished_before = [] if finished is None else list(finished.ranges)
         self._finished_epoch = None if finished is None else finished.leader_epoch
@@ -103,12 +104,23 @@ class OffsetTracker:
             limit: the largest size of the metadata in bytes.
         """
         if self._end is None:
-            return None
+            return self._beginning(position)
         end = self._end if position is None else max(self._end, position)
         offset = self._unfinished[0] if self._unfinished else end
         metadata = encode_metadata(offset, self._ranges(offset, end), limit, leader_epoch=self._newest_epoch())
         commit = OffsetAndMetadata(offset, metadata, self._epoch_before(offset))
         return None if commit == self._committed else Progress(self, commit, self._uncommitted)
+
+    def _beginning(self, position: int | None) -> Progress | None:
+        """Return where the group begins, for a partition without a commit; None if that is not known.
+
+        Without it, the next owner would begin as ``auto_offset_reset`` says: with "latest" after records that were
+        written meanwhile.
+        """
+        if self._has_commit or position is None:
+            return None
+        commit = OffsetAndMetadata(position)
+        return None if commit == self._committed else Progress(self, commit, 0)
 
     def committed(self, progress: Progress) -> None:
         """Record that this progress is committed."""

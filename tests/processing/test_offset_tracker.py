@@ -150,7 +150,7 @@ test_commits_cover_finished_records_alone_and_owners_repeat_none_of_them = Track
 
 
 def test_a_position_after_all_records_is_committed_once_they_are_finished() -> None:
-    tracker = OffsetTracker()
+    tracker = OffsetTracker(FinishedRecords(3))
     assert tracker.progress(7) is None
     tracker.add(3, leader_epoch=2)
     early = tracker.progress(7)
@@ -162,6 +162,22 @@ def test_a_position_after_all_records_is_committed_once_they_are_finished() -> N
     assert progress.commit == OffsetAndMetadata(7, "", 2)
     tracker.committed(progress)
     assert tracker.progress(7) is None
+
+
+def test_where_a_partition_without_a_commit_begins_is_committed_once() -> None:
+    tracker = OffsetTracker()
+    assert tracker.progress() is None
+    beginning = tracker.progress(7)
+    assert beginning is not None
+    assert beginning.commit == OffsetAndMetadata(7)
+    tracker.committed(beginning)
+    assert tracker.progress(7) is None
+    tracker.add(7)
+    assert tracker.progress(8) is None
+    tracker.finish(7)
+    progress = tracker.progress(8)
+    assert progress is not None
+    assert progress.commit.offset == 8
 
 
 def test_the_epoch_is_that_of_the_record_before_the_committed_offset() -> None:

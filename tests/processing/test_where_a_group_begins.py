@@ -1,0 +1,42 @@
+"""A call of process() begins at the end of a log, and another one goes on there, whatever was written between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+
+from aiokafkawire.testing.simulation import Simulation, simulate
+
+
+def test_a_record_that_comes_between_two_calls_is_handled_although_a_new_group_begins_at_the_end() -> None:
+    found: list[bytes | None] = []
+
+    async def main(sim: Simulation) -> None:
+        sim.broker.create_topic("a")
+        async with sim.client("one") as kafka, kafka.producer() as producer:
+            await producer.send("a", b"before the group")
+            handled = anyio.Event()
+
+            async def handle(record: Any) -> None:
+                found.append(record.value)
+                handled.set()
+
+            async def process(stop: anyio.Event) -> None:
+                await kafka.process("a", handle, group_id="g", auto_offset_reset="latest", stop=stop)
+
+            first = anyio.Event()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(process, first)
+                await anyio.sleep(10)
+                first.set()
+            await producer.send("a", b"between the calls")
+            second = anyio.Event()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(process, second)
+                with anyio.move_on_after(60):
+                    await handled.wait()
+                second.set()
+
+    simulate(main)
+    assert found == [b"between the calls"]
