@@ -14,7 +14,7 @@ from support.page_blocks import PAGES, Block, blocks_of, module_of
 from support.patience import PATIENCE
 from support.running_blocks import run_block
 
-from aiokafkawire import blocking
+from aiokafkawire import OffsetAndMetadata, TopicPartition, blocking
 from aiokafkawire.errors import (
     AdminError,
     DelegationTokenRequestNotAllowed,
@@ -121,7 +121,7 @@ def test_the_program_of_the_readme_prints_what_it_says() -> None:
 
 STOPPED = """
 import signal
-from aiokafkawire import blocking
+from aiokafkawire import OffsetAndMetadata, TopicPartition, blocking
 
 def work(records):
     if records:
@@ -151,3 +151,7 @@ def test_the_block_runs_without_an_event_loop(block: Block) -> None:
         code = indent(block.code, " " * 12).replace("localhost:9092", broker.bootstrap)
         code = code.replace("enable_auto_commit=False", 'enable_auto_commit=False, auto_offset_reset="earliest"')
         run_program(STOPPED.format(bootstrap=broker.bootstrap, block=code))
+        with blocking.Client(broker.bootstrap) as kafka:
+            for group in kafka.admin.list_groups():
+                committed = kafka.admin.list_consumer_group_offsets(group.group_id)
+                assert committed.get(TopicPartition("flights", 0), OffsetAndMetadata(0)).offset == 0
