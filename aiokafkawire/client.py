@@ -802,7 +802,8 @@ class Client(MetricsPush):
 
         Args:
             source: a topic, or several; records of open and aborted transactions are not read.
-            process: a function that takes records, and returns a list of :class:`~.transform.OutgoingRecord` to send.
+            process: a function that takes records, and returns a list of :class:`~.transform.OutgoingRecord` to send;
+                a coroutine function, or a plain one, which runs in the event loop, and must not block it.
             group_id: the group that shares the partitions, and for which offsets are committed.
             transactional_id: the first part of the transactional id, the same for all instances. The second part is
                 ``group_instance_id``, if ``consumer_options`` has it: a restarted instance then ends at once the
@@ -810,7 +811,8 @@ class Client(MetricsPush):
                 ``transaction_timeout_ms``, which then is 10 s by default.
             max_records: the maximum number of records in one transaction.
             commit_interval_ms: how long records are gathered for one transaction, which delays the results.
-            auto_offset_reset: where to begin if the group has no committed offset.
+            auto_offset_reset: where to begin if the group has no committed offset. With ``"latest"`` records of a
+                partition are skipped that come while no instance reads it, until the first of its records is committed.
             stop: an event that ends the call after the current transaction.
             until_end: whether to end once the group has committed the records that the partitions have when the call
                 begins.

@@ -164,11 +164,13 @@ class Transaction(Generic[K, V]):
     ) -> None:
         """Commit consumed offsets in the transaction: they take effect only if it is committed (KIP-447).
 
-        An abort does not move the consumer back: write the same records again, or seek to the committed offsets.
+        An abort does not move the consumer back: write the same records again, or seek to the committed offsets. The
+        consumer needs ``enable_auto_commit=False``: otherwise it commits the records of aborted transactions, too.
 
         Args:
             consumed: a consumer, whose positions are committed; or the offsets to commit.
-            group: the group of the offsets, as its id or ``consumer.group_metadata()``; by default the consumer's.
+            group: the group of the offsets, as ``consumer.group_metadata()`` or its id; by default the consumer's. With
+                an id alone, brokers do not check that a member of the group still owns the partitions.
 
         Raises:
             UsageError: no transaction is open, or offsets were given without a group.
