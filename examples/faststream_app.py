@@ -22,7 +22,8 @@ async def run(servers: str) -> None:
     async def bill(order: dict[str, int]) -> dict[str, int]:
         return {"number": order["number"], "cents": order["amount"] * 100}
 
-    @broker.subscriber("invoices", group_id="mail", auto_offset_reset="earliest")
+    # With the default policy, ACK_FIRST, an invoice whose handler fails would not be mailed again.
+    @broker.subscriber("invoices", group_id="mail", auto_offset_reset="earliest", ack_policy=AckPolicy.NACK_ON_ERROR)
     async def mail(invoice: dict[str, int]) -> None:
         print(f"invoice {invoice['number']}: {invoice['cents']} cents")
         billed.release()
