@@ -311,6 +311,8 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
     def acknowledge(self, record: ShareRecord[Any, Any], kind: Acknowledge = Acknowledge.ACCEPT) -> None:
         """Acknowledge a record. The next request to the broker carries it, within 50 ms; :meth:`commit` waits for it.
 
+        While a task waits for records, that request may be up to ``fetch_max_wait_ms`` later.
+
         Args:
             record: a record of this consumer.
             kind: ``Acknowledge.ACCEPT``, ``RELEASE``, ``REJECT``; or ``RENEW``, to begin the record's lock again, after
