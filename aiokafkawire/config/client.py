@@ -70,12 +70,12 @@ class ClientConfig(NetworkConfig):
     retry_backoff_ms: int = integer(100)
     """The wait before the first retry. The wait doubles with each retry, up to ``retry_backoff_max_ms`` (KIP-580)."""
     retry_backoff_max_ms: int = integer(1_000)
-    """The longest wait before a retry."""
+    """The longest wait before a retry. Each wait is up to a fifth longer or shorter, by chance."""
     reconnect_backoff_ms: int = integer(50)
     """The first wait before reconnecting to a broker that failed. The wait doubles, up to
     ``reconnect_backoff_max_ms``."""
     reconnect_backoff_max_ms: int = integer(1_000)
-    """The longest wait before reconnecting to a broker."""
+    """The longest wait before reconnecting to a broker. Each wait is up to a fifth longer or shorter, by chance."""
     metadata_max_age_ms: int = integer(300_000, minimum=1)
     """The age at which metadata is refreshed even if no error requires it."""
     metadata_max_idle_ms: int = integer(300_000, minimum=1)

@@ -155,7 +155,7 @@ class SecurityConfig(OAuthConfig):
     )
     """The versions of TLS: ``"TLSv1.2"``, ``"TLSv1.3"``, or both in a sequence. None for both."""
     ssl_context: Any = attrs.field(default=None, validator=_context)
-    """An ``ssl.SSLContext`` of your own, instead of all the settings above."""
+    """An ``ssl.SSLContext`` of your own, instead of all other settings whose names begin with ``ssl_``."""
     sasl_mechanism: SaslMechanism | None = _one_of(None, _MECHANISMS, _upper)
     """The SASL mechanism, if ``security_protocol`` includes SASL."""
     sasl_username: str | None = optional_text()

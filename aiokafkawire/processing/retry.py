@@ -37,7 +37,7 @@ class Retry:
     backoff_ms: int = attrs.field(default=100, validator=_at_least(0))
     """How long to wait after the first failure; each further failure doubles the wait."""
     max_backoff_ms: int = attrs.field(default=10_000, validator=_at_least(0))
-    """The longest wait."""
+    """The longest wait, from which each differs by up to a fifth, by chance."""
     on: tuple[type[Exception], ...] = attrs.field(default=(Exception,), validator=_check_on)
     """The exceptions after which the handler is called again; any other one is final."""
 
