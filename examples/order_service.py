@@ -70,7 +70,7 @@ async def invoice_orders(client: Client, stop: anyio.Event) -> None:
         ORDERS,
         invoice,
         group_id="invoicing",
-        retry=Retry(attempts=3, on=(OSError, TimeoutError)),
+        retry=Retry(attempts=3),
         dead_letter_topic=DEAD,
         key_deserializer=bytes.decode,
         value_deserializer=JsonDeserializer(),
