@@ -73,7 +73,7 @@ CONSUMER: Final[Mapping[str, str]] = {
     "commit_sync": "await commit()",
     "seek_to_beginning": "seek(partition, OffsetSpec.EARLIEST)",
     "seek_to_end": "seek(partition, OffsetSpec.LATEST)",
-    "seek_to_committed": "seek(partition, (await committed([partition]))[partition].offset)",
+    "seek_to_committed": "seek(partition, (await committed([partition]))[partition].offset), if that is not None",
     "beginning_offsets": _OFFSETS,
     "end_offsets": _OFFSETS,
     "offsets_for_times": _OFFSETS,

@@ -69,7 +69,7 @@ def no_counterpart(why: str) -> Advice:
 
 ERRORS: Final = Advice(
     "`aiokafkawire.errors`: a class for each error code, all of them `KafkaError`",
-    "`error.retriable` says whether a retry can help, and the client retries such errors itself",
+    "`error.retriable` of a `BrokerError` says whether a retry can help, and the client retries such errors itself",
 )
 RECORDS: Final = Advice("`ConsumerRecord`", "a record is immutable; `record.detach()` frees the batch that it is from")
 PRIVATE: Final = Advice("it is private: find out what it is read for, and use `health()` or `metrics()` instead")
