@@ -467,7 +467,8 @@ class LogTruncated(KafkaError):
 
 
 class DeliveryFailed(KafkaError):
-    """``count`` records were not delivered, and no call awaited their delivery; ``errors`` has each batch's cause."""
+    """``count`` records were not delivered: those of a ``send_many``, or those whose delivery no call has awaited;
+    ``errors`` has each batch's cause."""
 
     def __init__(self, errors: Sequence[Exception], count: int) -> None:
         super().__init__(errors, count)

@@ -62,8 +62,8 @@ class Consumer(MetricsPush, Generic[K, V]):
     once :meth:`poll` is called again.
 
     Only one thread may be in a call at a time; a call of another thread raises UsageError. Any thread may call
-    :meth:`close`, :meth:`health` and the properties at any time. Ctrl-C loses no records: the next call returns the
-    records that the interrupted call had taken.
+    :meth:`close`, :meth:`health` and the properties at any time. Ctrl-C loses no records, except during ``on_consume``
+    of an interceptor: the next call returns the records that the interrupted call had taken.
     """
 
     def __init__(self, loop: LoopThread, consumer: AsyncConsumer[K, V]) -> None:
