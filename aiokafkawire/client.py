@@ -160,6 +160,9 @@ class Client(MetricsPush):
     async def close(self) -> None:
         """Close all connections, as ``async with`` does on leaving. Any task may call this method, repeatedly.
 
+        Close producers before: records that they have not sent by then fail. Consumers that are still open commit
+        nothing, and do not leave their groups.
+
         If the caller is cancelled, the cancellation is raised only after the connections are closed.
 
         Raises:
