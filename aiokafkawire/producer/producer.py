@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from contextlib import ExitStack
 from itertools import repeat
 from threading import get_ident
@@ -395,12 +395,15 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
 
         Raises:
             DeliveryFailed: accepted records were not delivered; the exception has their errors.
-            ValueError: the numbers of keys and values differ.
+            ValueError: the numbers of keys and values differ; nothing was sent, unless one of them has no length: then
+                the records before the end of the shorter one are still sent.
             KafkaError: a record was not accepted, see :meth:`enqueue`; the records before it are still sent.
         """
         check_column("values", values)
         if keys is not None:
             check_column("keys", keys)
+            if isinstance(values, Sized) and isinstance(keys, Sized) and len(values) != len(keys):
+                raise ValueError(f"{len(values)} values and {len(keys)} keys: nothing was sent")
         accepted: list[Delivery] = []
         pairs = zip(values, repeat(None)) if keys is None else zip(values, keys, strict=True)
         for value, key in pairs:

@@ -149,8 +149,15 @@ async def test_many_records_are_sent_at_once(kafka: Client, topic: str) -> None:
         keyed = await producer.send_many(topic, [b"a", None, b"b"], keys=[b"k", b"l", b"k"], headers={"h": b"1"})
         assert keyed[0].partition == keyed[2].partition
         assert await producer.send_many(topic, []) == []
-        with pytest.raises(ValueError, match=r"shorter|longer"):
+
+
+async def test_many_records_need_as_many_keys(kafka: Client, topic: str) -> None:
+    async with kafka.producer() as producer:
+        with pytest.raises(ValueError, match="2 values and 1 keys: nothing was sent"):
             await producer.send_many(topic, [b"a", b"b"], keys=[b"k"], partition=2)
+        with pytest.raises(ValueError, match=r"shorter|longer"):  # which an iterator shows too late
+            await producer.send_many(topic, iter([b"c", b"d"]), keys=[b"k"], partition=2)
+    assert await values(kafka, TopicPartition(topic, 2)) == [b"c"]
 
 
 async def test_columns_are_sent_whole_through_a_small_buffer(kafka: Client, topic: str) -> None:
