@@ -814,8 +814,7 @@ class Client(MetricsPush):
                 ``transaction_timeout_ms``, which then is 10 s by default.
             max_records: the maximum number of records in one transaction.
             commit_interval_ms: how long records are gathered for one transaction, which delays the results.
-            auto_offset_reset: where to begin if the group has no committed offset. With ``"latest"`` records of a
-                partition are skipped that come while no instance reads it, until the first of its records is committed.
+            auto_offset_reset: where to begin if the group has no committed offset.
             stop: an event that ends the call after the current transaction.
             until_end: whether to end once the group has committed the records that the partitions have when the call
                 begins.

@@ -141,6 +141,9 @@ class TransformLoop:
         # The records of one transaction have one span, not one each.
         consumer._iteration.tracing, self._group = None, consumer._config.group_id
         self._in_hand = RecordsInHand(consumer)
+        self._commits_beginnings = consumer._config.auto_offset_reset != "earliest"
+        # The partitions that have a committed offset.
+        self._begun: set[TopicPartition] = set()
         self._max_records, self._interval = max_records, commit_interval_ms / 1000
         self._ends: TransformEnds | None = None
         self._next_lookup = 0.0
@@ -193,6 +196,8 @@ class TransformLoop:
 
     async def _loop(self) -> None:
         while not (self._stop.is_set() or await self._is_at_end()):
+            if self._commits_beginnings:
+                await self._commit_beginnings()
             records = await self._gather()
             # After a stop, the gathered records are not processed; the next run reads them again.
             if records and not self._stop.is_set():
@@ -223,6 +228,33 @@ class TransformLoop:
                 record.offset < first[TopicPartition(record.topic, record.partition)] for record in records
             )
         self._in_hand.go_back(first)
+
+    async def _commit_beginnings(self) -> None:
+        """Commit where partitions begin that have no commit.
+
+        Without it, the next owner would begin as ``auto_offset_reset`` says: with "latest" after records that were
+        written meanwhile.
+        """
+        unknown = [partition for partition in self._consumer.assignment if partition not in self._begun]
+        if not unknown:
+            return
+        try:
+            committed = await self._consumer.committed(unknown, timeout=_LOOKUP_TIMEOUT)
+        except RequestTimeout:  # the next call tries again
+            return
+        self._begun.update(partition for partition, at in committed.items() if at is not None)
+        positions = self._consumer.positions()
+        beginnings = {
+            partition: positions[partition]
+            for partition in self._consumer.assignment
+            if partition in positions and partition in committed and committed[partition] is None
+        }
+        if not beginnings:
+            return
+        self._in_hand.keep(beginnings)
+        if await self._write([], beginnings) is _Outcome.COMMITTED:
+            self._begun.update(beginnings)
+        self._in_hand.release()
 
     # --- the end -----------------------------------------------------------------------------------------
 
@@ -260,6 +292,8 @@ class TransformLoop:
             # positions.
             if self._ends is not None:
                 self._gathering.deadline = anyio.current_time() + self._interval
+            elif self._commits_beginnings:  # of partitions that are assigned meanwhile
+                self._gathering.deadline = anyio.current_time() + _LOOKUP_INTERVAL
             while len(records) < self._max_records:
                 is_first = not records
                 records += await self._in_hand.poll(self._max_records - len(records))

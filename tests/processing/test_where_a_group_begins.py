@@ -1,4 +1,4 @@
-"""A call of process() begins at the end of a log, and another one goes on there, whatever was written between them."""
+"""A group begins at the end of a log, and its next member goes on there, whatever was written between them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 
+from aiokafkawire import OutgoingRecord
 from aiokafkawire.testing.simulation import Simulation, simulate
 
 
@@ -40,3 +41,39 @@ def test_a_record_that_comes_between_two_calls_is_handled_although_a_new_group_b
 
     simulate(main)
     assert found == [b"between the calls"]
+
+
+def test_a_transform_goes_on_where_the_one_before_has_begun() -> None:
+    found: list[bytes | None] = []
+
+    async def main(sim: Simulation) -> None:
+        sim.broker.create_topic("a", partitions=2)
+        sim.broker.create_topic("b")
+        async with sim.client("one") as kafka, kafka.producer() as producer:
+            for partition in range(2):
+                await producer.send("a", b"before the group", partition=partition)
+
+            def process(records: list[Any]) -> list[OutgoingRecord]:
+                return [OutgoingRecord("b", record.value) for record in records]
+
+            async def transform(stop: anyio.Event) -> None:
+                await kafka.transform(
+                    "a", process, group_id="g", transactional_id="t", auto_offset_reset="latest", stop=stop
+                )
+
+            for number in range(2):
+                stop = anyio.Event()
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(transform, stop)
+                    await anyio.sleep(20)
+                    stop.set()
+                await producer.send("a", b"after %d" % number, partition=number)
+            stop = anyio.Event()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(transform, stop)
+                await anyio.sleep(20)
+                stop.set()
+            found.extend([record.value async for record in kafka.read_records("b")])
+
+    simulate(main)
+    assert found == [b"after 0", b"after 1"]
