@@ -111,8 +111,11 @@ class LiveClient:
         return [member._live_values() for member in self._share_consumers.all()]
 
     def partitions(self) -> Iterator[PartitionValues]:
-        """Return the values of each assigned partition of each consumer."""
-        return chain.from_iterable(consumer._live_partitions() for consumer in self._consumers.all())
+        """Return the values of each assigned partition of each consumer that is in use."""
+        consumers = self._consumers.all()
+        # A consumer without a group keeps its assignment when it is closed.
+        in_use = [consumer for consumer in consumers if consumer._live_values().state in _IN_USE]
+        return chain.from_iterable(consumer._live_partitions() for consumer in in_use)
 
     def settle(self) -> None:
         """Move positions past the records that a blocking consumer's thread has taken; only for the client's loop."""
@@ -120,9 +123,11 @@ class LiveClient:
             consumer._settle()
 
     def assigned_partitions(self) -> dict[str, int]:
-        """Return the number of assigned partitions of each group; "" stands for consumers without a group."""
+        """Return the number of assigned partitions of each group in use; "" stands for consumers without a group."""
         found: dict[str, int] = {}
         for member in (*self.members(), *self.share_members()):
+            if member.state not in _IN_USE:
+                continue
             group = member.group_id or ""
             found[group] = found.get(group, 0) + member.assigned
         return found

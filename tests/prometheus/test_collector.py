@@ -1,5 +1,6 @@
 """The collector of prometheus_client, with clients of the in-process broker."""
 
+import math
 import subprocess
 import sys
 import threading
@@ -89,6 +90,28 @@ async def test_the_lag_of_each_partition_is_a_series(broker: Broker) -> None:
             labels = {"client_id": "shop", "group": "", "topic": "orders"}
             lags = [registry.get_sample_value("kafka_consumer_lag", labels | {"partition": at}) for at in ("0", "1")]
         assert lags == [0, 0]
+
+
+async def test_a_closed_consumer_has_neither_lag_nor_partitions(broker: Broker) -> None:
+    async with Client(broker.bootstrap, client_id="shop") as kafka, kafka.producer() as producer:
+        registry = registered(KafkaCollector(kafka))
+        labels = {"client_id": "shop", "group": ""}
+        lag = labels | {"topic": "orders", "partition": "0"}
+        await producer.send_many("orders", [b"x"] * 3, partition=0)
+        async with kafka.consumer("orders", auto_offset_reset="earliest") as consumer:
+            await anext(consumer)
+            assert registry.get_sample_value("kafka_consumer_lag", lag) == 2
+            assert registry.get_sample_value("kafka_consumer_partitions", labels) == 2
+        assert consumer.assignment  # the program may still ask for it
+        assert registry.get_sample_value("kafka_consumer_lag", lag) is None
+        assert registry.get_sample_value("kafka_consumer_partitions", labels) is None
+        found = {(one.group, one.name) for one in kafka.metrics() if "partition" in one.attributes}
+        values = {
+            one.name: one.value for one in kafka.metrics() if one.name in ("records-lag-max", "assigned-partitions")
+        }
+    assert found == set()
+    assert math.isnan(values["records-lag-max"])
+    assert values["assigned-partitions"] == 0
 
 
 @pytest.mark.slow
