@@ -100,7 +100,9 @@ def _consumers(make: _Maker, measured: Measurements, live: LiveClient) -> Iterat
     assigned = live.assigned_partitions()
     for group, count in assigned.items():
         yield make("consumer.partitions", count, group)
-    for group in {*assigned, *measured.rebalance_seconds} - {""}:
+    # Consumers with assign() commit without a rebalance.
+    counted = {*measured.commit_seconds} | {*measured.failed_commits} | {*measured.lost_partitions}
+    for group in {*assigned, *measured.rebalance_seconds, *counted} - {""}:
         yield make("consumer.commit.duration", measured.commit_seconds.get(group) or _NONE, group)
         yield make("consumer.commit.failures", measured.failed_commits.get(group, 0), group)
         yield make("consumer.rebalance.duration", measured.rebalance_seconds.get(group) or _NONE, group)

@@ -1,5 +1,6 @@
 """The collector of prometheus_client, with clients of the in-process broker."""
 
+import gc
 import math
 import subprocess
 import sys
@@ -112,6 +113,24 @@ async def test_a_closed_consumer_has_neither_lag_nor_partitions(broker: Broker) 
     assert found == set()
     assert math.isnan(values["records-lag-max"])
     assert values["assigned-partitions"] == 0
+
+
+async def test_the_commits_of_a_consumer_without_a_membership_are_not_forgotten_with_it(broker: Broker) -> None:
+    async with Client(broker.bootstrap, client_id="shop") as kafka, kafka.producer() as producer:
+        registry, labels = registered(KafkaCollector(kafka)), {"client_id": "shop", "group": "readers"}
+        await producer.send("orders", b"x", partition=0)
+
+        async def read() -> None:
+            async with kafka.consumer(group_id="readers", enable_auto_commit=False) as consumer:
+                consumer.assign({TopicPartition("orders", 0): 0})
+                await anext(consumer)
+                await consumer.commit()
+
+        await read()
+        gc.collect()
+        assert registry.get_sample_value("kafka_consumer_partitions", labels) is None
+        assert registry.get_sample_value("kafka_consumer_commit_duration_seconds_count", labels) == 1
+        assert registry.get_sample_value("kafka_consumer_commit_failures_total", labels) == 0
 
 
 @pytest.mark.slow
