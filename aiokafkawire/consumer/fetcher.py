@@ -89,6 +89,8 @@ class Fetcher:
         self._sessions: dict[int, FetchSession] = {}
         self.answered: dict[int, float] = {}
         """When each broker last responded to a fetch, by node id."""
+        self.asked: dict[int, float] = {}
+        """When each broker was first asked for records, by node id."""
         self._backoffs: dict[int, Backoff] = {}
         self._committed = config.isolation is IsolationLevel.READ_COMMITTED
         settings = cluster.config
@@ -246,6 +248,7 @@ class Fetcher:
         Without a connection, only open it.
         """
         began = self._cluster.runtime.now()
+        self.asked.setdefault(node_id, began)
         node = snapshot.nodes[node_id]
         connection = self._cluster.brokers.opened(node.address, self.lane)
         if connection is None:

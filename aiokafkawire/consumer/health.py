@@ -38,7 +38,8 @@ class PartitionHealth:
     answered: float | None
     """When the broker last responded to a fetch."""
     silent: bool
-    """Whether the broker's last response to a fetch is older than a fetch may take: ``fetch_max_wait_ms`` plus 5 s."""
+    """Whether the broker's last response to a fetch, or the first fetch without any response, is older than a fetch may
+    take: ``fetch_max_wait_ms`` plus 5 s."""
     trouble: str | None
     """The last error of the partition, if it persists."""
 
@@ -60,6 +61,8 @@ class PartitionHealth:
             return "it has no leader"
         if self.position is None:
             return "where to begin is being looked up"
+        if self.silent and self.answered is None:
+            return f"{self.broker} has not answered any fetch"
         if self.silent:
             return f"{self.broker} has not answered for {self.answered:.0f} s"
         if self.lag:
@@ -212,6 +215,7 @@ def _why_failed(member: MemberHealth | None, fetcher: Fetcher, coordinator: "Con
 def _partition(cluster: Cluster, fetcher: Fetcher, state: PartitionState, now: float) -> PartitionHealth:
     node = select_read_replica(cluster.metadata.snapshot, state, now)
     answered = fetcher.answered.get(node.node_id) if node is not None else None
+    heard = fetcher.asked.get(node.node_id) if answered is None and node is not None else answered
     trouble = fetcher.error_of(state.partition)
     if node is not None and isinstance(trouble, LeaderNotAvailable):
         trouble = None  # the error is outdated unless the broker repeats it
@@ -223,6 +227,6 @@ def _partition(cluster: Cluster, fetcher: Fetcher, state: PartitionState, now: f
         paused=state.paused,
         being_given_up=state.withheld,
         answered=now - answered if answered is not None else None,
-        silent=answered is not None and now - answered > fetcher.patience and not state.is_suspended,
+        silent=heard is not None and now - heard > fetcher.patience and not state.is_suspended,
         trouble=error_text(trouble),
     )

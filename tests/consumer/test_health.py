@@ -169,3 +169,24 @@ async def _idle_and_stalled(sim: Simulation) -> None:
 
 def test_a_stall_is_an_error_for_who_wants_that_and_reading_everything_is_none() -> None:
     simulate(_idle_and_stalled, seed=1, nodes=1)
+
+
+async def _a_first_fetch_without_an_answer(sim: Simulation) -> None:
+    sim.broker.create_topic("a", partitions=1)
+    async with sim.client() as client, client.consumer(stall_timeout_ms=20_000) as consumer:
+        async with sim.broker.hold(ApiKey.FETCH):
+            consumer.assign({A0: 0})
+            began = sim.now()
+            with pytest.raises(
+                ConsumerStalled, match=r"20 s \(stall_timeout_ms\): a-0: .* has not answered any fetch$"
+            ):
+                await anext(consumer)
+            assert sim.now() - began == pytest.approx(20)
+            assert consumer.health().partitions[A0].answered is None
+        with anyio.move_on_after(60):
+            await anext(consumer)
+        assert consumer.health().why_idle == "it has read everything there is"
+
+
+def test_a_broker_that_never_answers_the_first_fetch_is_a_stall() -> None:
+    simulate(_a_first_fetch_without_an_answer, seed=1, nodes=1)
