@@ -93,18 +93,23 @@ class PayloadBuilder:
         If the metrics have no room, those with the most attributes are left out first: they have the finest detail.
         """
         found = dict[_Key, tuple[Point, _Counter | None]]()
-        selected = dict[str, bool]()
+        selected, kept = dict[str, bool](), dict[_Key, _Counter]()
         for metric in metrics:
             name = telemetry_name(metric.group, metric.name)
             is_selected = selected.get(name)
             if is_selected is None:
                 is_selected = selected[name] = subscription.selects(name)
-            if is_selected:
-                tags = [(attribute_name(tag), value) for tag, value in metric.attributes.items()]
+            if not is_selected and (metric.kind != "counter" or not self._counters):
+                continue
+            tags = [(attribute_name(tag), value) for tag, value in metric.attributes.items()]
+            key = name, tuple(tags)
+            if not is_selected:
+                # Once it is requested again, it grows from the last push that had it.
+                if key in self._counters:
+                    kept[key] = self._counters[key]
+            elif key not in found:
                 attributes = {tag: value for tag, value in tags if tag not in _EXCLUDED}
-                key = name, tuple(tags)
-                if key not in found:
-                    found[key] = self._point(key, attributes, metric, subscription.is_delta, now_ns)
+                found[key] = self._point(key, attributes, metric, subscription.is_delta, now_ns)
         codec = _codec(subscription)
         order = sorted(found, key=lambda key: len(key[1]))
         room = len(order)
@@ -114,7 +119,7 @@ class PayloadBuilder:
             if not subscription.max_bytes or len(compressed) <= subscription.max_bytes or not room:
                 break
             room = min(room - 1, int(room * subscription.max_bytes / len(compressed) * 0.9))
-        counters = {key: counter for key, (_, counter) in found.items() if counter is not None}
+        counters = kept | {key: counter for key, (_, counter) in found.items() if counter is not None}
         for key in order[room:]:
             if key in self._counters:
                 counters[key] = self._counters[key]

@@ -162,6 +162,15 @@ def test_counters_that_are_gone_are_forgotten() -> None:
     assert len(payload.counters) == 1
 
 
+def test_a_counter_that_was_not_requested_for_a_while_grows_from_its_last_push() -> None:
+    builder = PayloadBuilder(START)
+    for requested, value, now in (("*", 5.0, 2_000), ("org.apache.kafka.consumer", 6.0, 3_000), ("*", 9.0, 4_000)):
+        payload = builder.build([metric("sent-total", value)], requesting(requested), {}, now)
+        builder.accepted(payload)
+    (point,) = points(payload.metrics)["org.apache.kafka.producer.sent.total"]
+    assert (point.as_double, point.start_time_unix_nano) == (4, 2_000)
+
+
 def test_gauges_have_no_growth_and_no_start() -> None:
     builder = PayloadBuilder(START)
     for _ in range(2):
