@@ -427,7 +427,9 @@ class Observers:
             for observer, method in methods:
                 try:
                     method(event)
-                except Exception as error:
+                except (KeyboardInterrupt, SystemExit):
+                    raise
+                except BaseException as error:  # a CancelledError would end the task that notifies the observer
                     message = "%(event)s of the observer %(observer)r has failed; the observer is removed"
                     text = {"event": name, "observer": observer}
                     _log.error(message, text=text, error=error, exc_info=error)

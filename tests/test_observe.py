@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from typing import Any
@@ -46,6 +47,13 @@ class Failing:
         raise LookupError("no such gauge")
 
     def batch_ended(self, event: BatchEnded) -> None: ...
+
+
+class Cancelled:
+    """Raises the error of a cancelled task, as code does that waits for a cancelled future."""
+
+    def throttled(self, event: Throttled) -> None:
+        raise asyncio.CancelledError
 
 
 class Waiting:
@@ -104,6 +112,18 @@ def test_observers_come_and_go() -> None:
     assert (one.throttles, other.throttles) == ([THROTTLED], [THROTTLED, THROTTLED])
     observers.remove(other)
     assert observers.throttled is None
+
+
+def test_an_observer_that_raises_a_cancellation_is_logged_and_removed() -> None:
+    """It would end the connection or the background task that notifies it."""
+    listening = Listening()
+    observers = Observers([Cancelled(), listening])
+    with watched_log() as log:
+        for _ in range(2):
+            assert observers.throttled is not None
+            observers.throttled(THROTTLED)
+    assert len(log.records) == 1
+    assert listening.throttles == [THROTTLED, THROTTLED]
 
 
 def test_an_observer_that_fails_is_logged_once_and_removed() -> None:
