@@ -111,6 +111,10 @@ _CONSUMER_METHODS: Final = ("on_consume", "on_commit", "close")
 _KNOWN: Final = (*_PRODUCER_METHODS, *_CONSUMER_METHODS, *_LISTENERS)
 
 
+_EXITS: Final = (KeyboardInterrupt, SystemExit)
+"""The exceptions of interceptors that are raised. A CancelledError is not: it would end the task that calls them."""
+
+
 class _Chain:
     """Interceptors in order, and the methods that they have.
 
@@ -149,7 +153,9 @@ class _Chain:
         for method in methods:
             try:
                 method()
-            except Exception:
+            except _EXITS:
+                raise
+            except BaseException:
                 self._failed(method, "the next interceptor is closed")
 
 
@@ -166,7 +172,9 @@ class ProducerInterceptors(_Chain):
                 changed = method(record)
                 if not isinstance(changed, ProducerRecord):
                     raise TypeError(f"on_send must return a ProducerRecord, got {shown(changed)}")
-            except Exception:
+            except _EXITS:
+                raise
+            except BaseException:
                 self._failed(method, f"a record for topic {record.topic!r:.100} goes on as it was before the call")
             else:
                 record = changed
@@ -179,10 +187,9 @@ class ProducerInterceptors(_Chain):
         for method in self._methods["on_acknowledgement"]:
             try:
                 method(metadata, error, headers)
-            except BaseException as raised:
-                if isinstance(raised, (KeyboardInterrupt, SystemExit)):
-                    raise
-                # Also a CancelledError: it would end the task that handles the responses of all batches.
+            except _EXITS:
+                raise
+            except BaseException:
                 self._failed(method, f"the result of a record of topic {metadata.topic!r:.100} stays as it is")
 
 
@@ -200,7 +207,9 @@ class ConsumerInterceptors(_Chain):
                 for record in changed:
                     if not isinstance(record, ConsumerRecord):
                         raise TypeError(f"on_consume must return ConsumerRecords, got {shown(record)}")
-            except Exception:
+            except _EXITS:
+                raise
+            except BaseException:
                 self._failed(method, f"{len(records)} records go on as they were before the call")
             else:
                 records = changed
@@ -211,7 +220,9 @@ class ConsumerInterceptors(_Chain):
         for method in self._methods["on_commit"]:
             try:
                 method(dict(offsets))
-            except Exception:
+            except _EXITS:
+                raise
+            except BaseException:
                 self._failed(method, f"the commit of {len(offsets)} offsets stays as it is")
 
 

@@ -26,6 +26,8 @@ from aiokafkawire.testing.broker import Broker
 
 pytestmark = pytest.mark.anyio
 
+A0 = TopicPartition("a", 0)
+
 
 class Seen(ProducerInterceptor):
     """Keeps every call, and marks each record with a header."""
@@ -61,7 +63,21 @@ class Broken(ProducerInterceptor):
 class Cancelling(ProducerInterceptor):
     """Raises the error of a cancelled task, as code does that waits for a cancelled future."""
 
+    def on_send(self, record: ProducerRecord[Any, Any]) -> ProducerRecord[Any, Any]:
+        raise asyncio.CancelledError
+
+    def close(self) -> None:
+        raise asyncio.CancelledError
+
     def on_acknowledgement(self, metadata: Any, error: Exception | None, headers: Any) -> None:
+        raise asyncio.CancelledError
+
+
+class CancellingReader(ConsumerInterceptor):
+    def on_consume(self, records: list[ConsumerRecord[Any, Any]]) -> list[ConsumerRecord[Any, Any]]:
+        raise asyncio.CancelledError
+
+    def on_commit(self, offsets: Any) -> None:
         raise asyncio.CancelledError
 
 
@@ -111,7 +127,27 @@ async def test_a_cancelled_error_of_an_interceptor_delays_no_record(
         with anyio.fail_after(SOON):
             results = [await producer.send("a", b"1"), await producer.send("a", b"2")]
     assert [result.offset for result in results] == [0, 1]
-    assert "on_acknowledgement of the interceptor" in caplog.text
+    for method in ("on_send", "on_acknowledgement", "close"):
+        assert f"{method} of the interceptor" in caplog.text
+
+
+async def test_auto_commits_go_on_after_a_cancelled_error_of_an_interceptor(
+    kafka: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    await fill(kafka, b"1", b"2")
+    options: Any = {"group_id": "g", "auto_offset_reset": "earliest", "auto_commit_interval_ms": 10}
+    async with kafka.consumer("a", interceptors=[CancellingReader()], **options) as consumer:
+        with anyio.fail_after(SOON):
+            for offset in (1, 2):
+                assert [record.offset for record in await consumer.poll(1)] == [offset - 1]
+                consumer.pause(A0)
+                assert await consumer.poll(timeout=0) == []  # the record before is finished
+                committed = -1
+                while committed < offset:
+                    committed = getattr((await consumer.committed([A0]))[A0], "offset", -1)
+                consumer.resume(A0)
+    for method in ("on_consume", "on_commit"):
+        assert f"{method} of the interceptor" in caplog.text
 
 
 async def test_interceptors_are_called_in_order_with_what_those_before_have_made(kafka: Client) -> None:
