@@ -125,7 +125,9 @@ class ApplicationMetrics:
                     value = value()
                 if not _is_number(value):
                     raise TypeError(f"it returned {shown(value)}, which is no number")
-            except Exception as error:
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # a CancelledError would end the pushes
                 if metric not in self._failed:
                     self._failed.add(metric)
                     message = "the metric %(metric)s is not pushed while its function fails: %(error)s"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -64,6 +65,19 @@ def test_a_function_that_fails_is_logged_once_until_it_works_again(caplog: pytes
         "the metric application/rows is not pushed while its function fails: no database",
         "the metric application/rows is not pushed while its function fails: it returned 'five', which is no number",
     ]
+
+
+def test_a_function_that_raises_a_cancellation_leaves_its_metric_out(caplog: pytest.LogCaptureFixture) -> None:
+    """It would end the task that pushes the metrics."""
+
+    def read() -> float:
+        raise asyncio.CancelledError
+
+    metrics = ApplicationMetrics()
+    metrics.register(ApplicationMetric("rows", read))
+    metrics.register(ApplicationMetric("fine", 1))
+    assert values(metrics) == {"fine": 1}
+    assert "the metric application/rows is not pushed" in caplog.text
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
