@@ -171,7 +171,7 @@ class TouchedFile:
         self._kafka._cluster.owner.require_open()
         self._scope = anyio.CancelScope()
         try:
-            self._touch()
+            self._touch(is_first=True)
         except OSError as error:
             raise ConfigError(
                 f"cannot write {self._path}: {error}; give a file in a folder that exists and may be written"
@@ -207,20 +207,27 @@ class TouchedFile:
         else:
             self._has_failed = False
 
-    def _touch(self) -> None:
+    def _touch(self, *, is_first: bool = False) -> None:
+        """Write the file if the client is well; otherwise, at first, only check that it can be written."""
         health = self._kafka.health()
-        if _is_well(health, self._probe):
-            part = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-            try:
-                part.unlink(missing_ok=True)
-                # In a folder such as /tmp, the name may have become another user's link to any file.
-                with part.open("x") as file:
-                    file.write(json.dumps(_brief(health)) + "\n")
+        is_well = _is_well(health, self._probe)
+        if not is_well and not is_first:
+            return
+        part = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        try:
+            part.unlink(missing_ok=True)
+            # In a folder such as /tmp, the name may have become another user's link to any file.
+            with part.open("x") as file:
+                file.write(json.dumps(_brief(health)) + "\n")
+            if is_well:
                 part.replace(self._path)
-            except BaseException:
-                with suppress(OSError):
-                    part.unlink(missing_ok=True)
-                raise
+            else:
+                self._path.unlink(missing_ok=True)  # that of a process before
+                part.unlink()
+        except BaseException:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise
 
 
 def _is_well(health: "ClientHealth", probe: str) -> bool:

@@ -236,6 +236,23 @@ async def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_path_that_cannot_be_written_is_refused_also_while_the_client_is_not_ready(tmp_path: Path) -> None:
+    async with (
+        Broker(port=None) as broker,
+        Client(broker.bootstrap, connector=broker.connect) as kafka,
+        kafka.consumer("t", group_id="g"),
+    ):
+        assert not kafka.health().ready
+        for path in (tmp_path / "no" / "ready", tmp_path):
+            with pytest.raises(ConfigError, match=f"cannot write {path}: "):
+                async with touch_file(path, kafka, probe="ready"):
+                    raise AssertionError
+        (tmp_path / "ready").touch()  # of a process that was killed
+        async with touch_file(tmp_path / "ready", kafka, probe="ready"):
+            assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.anyio
 @pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
 async def test_no_link_in_the_folder_leads_the_file_elsewhere(tmp_path: Path) -> None:
     """As another user may lay it where all may write, such as in /tmp."""
