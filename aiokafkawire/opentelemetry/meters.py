@@ -212,7 +212,19 @@ _meters: WeakKeyDictionary[object, Meters] = WeakKeyDictionary()
 def meters_of(provider: MeterProvider | None) -> Meters:
     """Return the instruments of a meter provider, None for the global one; a provider has each instrument once."""
     key = metrics.get_meter_provider() if provider is None else provider
-    found = _meters.get(key)
+    found = _meters.get(key) or _made_before_set(key)
     if found is None:
-        found = _meters[key] = Meters(provider)
+        found = Meters(provider)
+    _meters[key] = found
     return found
+
+
+def _made_before_set(provider: MeterProvider) -> Meters | None:
+    """Return the instruments that were made while there was no global provider, if this one was set since then.
+
+    The SDK would ignore further instruments of the same names.
+    """
+    for unset, found in list(_meters.items()):
+        if getattr(unset, "_real_meter_provider", None) is provider:
+            return found
+    return None

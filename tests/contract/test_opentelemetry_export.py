@@ -12,15 +12,17 @@ import pytest
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.metrics import NoOpMeterProvider
+from opentelemetry.metrics import NoOpMeterProvider, set_meter_provider
+from opentelemetry.metrics._internal import _ProxyMeterProvider
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.util._once import Once
 
 from aiokafkawire import Client
 from aiokafkawire.errors import UsageError
@@ -78,6 +80,34 @@ async def test_new_clients_are_instrumented_once() -> None:
     finally:
         first.uninstrument()
     instrument(meter_provider=NoOpMeterProvider()).uninstrument()
+
+
+async def test_clients_before_and_after_the_global_provider_is_set_are_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As by a library that instruments its client when it is imported, and a program that does so later."""
+    internal = "opentelemetry.metrics._internal"
+    monkeypatch.setattr(f"{internal}._PROXY_METER_PROVIDER", _ProxyMeterProvider())
+    monkeypatch.setattr(f"{internal}._METER_PROVIDER", None)
+    monkeypatch.setattr(f"{internal}._METER_PROVIDER_SET_ONCE", Once())
+    before, after = Client("localhost:1", client_id="before"), Client("localhost:1", client_id="after")
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader], shutdown_on_exit=False)
+    made = [instrument(before)]
+    set_meter_provider(provider)
+    made.append(instrument(after))
+    data = reader.get_metrics_data()
+    assert data is not None
+    clients = {
+        (point.attributes or {})["messaging.client.id"]
+        for metric in data.resource_metrics[0].scope_metrics[0].metrics
+        for point in metric.data.data_points
+        if metric.name == "aiokafkawire.connections"
+    }
+    for each in made:
+        each.uninstrument()
+    provider.shutdown()
+    assert clients == {"before", "after"}
 
 
 async def test_stalls_are_events_of_their_client(monkeypatch: pytest.MonkeyPatch) -> None:
