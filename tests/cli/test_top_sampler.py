@@ -80,6 +80,22 @@ async def test_a_silent_broker_keeps_its_groups() -> None:
         assert {partition for partition, leader in sample.layout.leaders.items() if leader == 1} == {*sample.ends}
 
 
+async def test_a_group_that_another_broker_has_taken_over_from_a_silent_one_is_sampled() -> None:
+    async with Broker(2, port=None) as broker, client(broker) as kafka:
+        broker.create_topic("t")
+        await commit(kafka, "g")
+        broker.move_coordinator("g", 2)
+        one = sampler(kafka)
+        assert (await one.sample()).groups["g"].coordinator == 2
+        broker.on(ApiKey.LIST_GROUPS, node=2, drop="before", times=None)
+        broker.move_coordinator("g", 1)
+        for _ in range(2):
+            sample = await one.sample()
+            assert list(sample.broker_errors) == [2]
+            group = sample.groups["g"]
+            assert (group.coordinator, group.error, dict(group.committed)) == (1, None, {TopicPartition("t", 0): 0})
+
+
 async def test_a_broker_that_fails_is_not_asked_again_in_the_same_sample() -> None:
     async with Broker(2, port=None) as broker, client(broker) as kafka:
         broker.create_topic("t", partitions=2)

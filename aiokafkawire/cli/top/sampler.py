@@ -89,8 +89,9 @@ class Sampler:
         self._errors, self._away = {}, set()
         groups: dict[str, SampledGroup] = {}
         await self._at_each_broker(layout, layout.nodes, partial(self._groups_of, groups))
+        missing = [group for name, group in self._last.items() if name not in groups]  # others have another coordinator
         for node_id, error in self._errors.items():
-            groups |= with_error((group for group in self._last.values() if group.coordinator == node_id), error)
+            groups |= with_error((group for group in missing if group.coordinator == node_id), error)
         self._last = groups
         at, time_ms, ends = self._cluster.runtime.now(), self._cluster.runtime.wall_ms(), dict[TopicPartition, int]()
         by_leader = self._partitions_by_leader(layout, groups.values())
