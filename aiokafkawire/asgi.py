@@ -14,7 +14,7 @@ from .errors import KafkaError, UsageError
 from .event_log import EventLog
 from .plain_values import error_text
 from .producer.producer import Producer
-from .runtime import Owner, is_being_cancelled
+from .runtime import Owner, stray_cancellation, was_cancelled
 from .types import BytesLike
 
 __all__ = ("KafkaLifespan", "LifespanWorker")
@@ -247,12 +247,10 @@ async def _error_of(worker: LifespanWorker, client: Client, stop: anyio.Event) -
         error.__cause__ = ended
         return error
     except anyio.get_cancelled_exc_class() as cancelled:
-        if is_being_cancelled():
+        if was_cancelled():
             raise
         # It would end the worker without an error.
-        error = KafkaError(f"the worker has raised {type(cancelled).__name__}, and nothing has cancelled it")
-        error.__cause__ = cancelled
-        return error
+        return stray_cancellation("the worker", cancelled)
     return None
 
 

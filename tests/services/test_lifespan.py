@@ -216,11 +216,44 @@ async def test_several_workers_fail_and_one_cancels_itself() -> None:
             raise ExceptionGroup("of a task group", [ValueError("x")])
 
         with pytest.raises(
-            KafkaError, match=r"the worker has raised CancelledError, and nothing has cancelled it"
+            KafkaError, match=r"the worker has raised CancelledError, and nobody has cancelled it"
         ) as caught:
             async with kafka():
                 await anyio.lowlevel.checkpoint()
         assert caught.value.__notes__[1].startswith("the worker second has failed as well: ExceptionGroup")
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_worker_that_the_end_of_the_event_loop_cancels_has_not_failed(
+    anyio_backend: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server ends without the end of the lifespan, as after a second Ctrl-C."""
+    failures: list[Exception] = []
+
+    def serve() -> None:
+        async def main() -> None:
+            broker = await Broker(port=None).__aenter__()
+            kafka = KafkaLifespan(on(broker), on_failure=failures.append)
+            works = asyncio.Event()
+
+            @kafka.worker
+            async def work(client: Client, stop: anyio.Event) -> None:
+                works.set()
+                await asyncio.sleep(1000)
+
+            async def live() -> None:
+                async with kafka():
+                    await asyncio.sleep(1000)
+
+            lifespan = asyncio.create_task(live())
+            await works.wait()
+            assert not lifespan.done()
+
+        asyncio.run(main())
+
+    await anyio.to_thread.run_sync(serve)
+    assert failures == []
+    assert [one.getMessage() for one in caplog.records if one.name == "aiokafkawire.asgi"] == []
 
 
 @pytest.mark.every_loop
