@@ -143,8 +143,10 @@ class Client(MetricsPush):
         return self._loop.call_sync(self._client.health) if self._loop.is_running else self._client.health()
 
     def metrics(self) -> "tuple[Metric, ...]":
-        """Return what the client measures, as :meth:`.Client.metrics`; it counts from the first call on."""
-        return self._loop.call_sync(self._client.metrics)
+        """Return what the client measures, as :meth:`.Client.metrics`; it counts from the first call on. Any thread may
+        call this method, also before the client is opened and after it is closed."""
+        is_open = self._loop.is_running and not self._loop.is_gone
+        return self._loop.call_sync(self._client.metrics) if is_open else self._client.metrics()
 
     def request(
         self,
