@@ -183,7 +183,7 @@ def _partitions(live: LiveClient, client: Mapping[str, str], now: float) -> Iter
     found: dict[TopicPartition, PartitionValues] = {}
     for each in live.partitions():
         before = found.get(each.partition)
-        if before is None or (each.lag or 0) > (before.lag or 0):
+        if before is None or before.lag is None or (each.lag is not None and each.lag > before.lag):
             found[each.partition] = each
     for partition, each in found.items():
         tags = {**client, "topic": partition.topic, "partition": str(partition.partition)}

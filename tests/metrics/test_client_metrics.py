@@ -7,7 +7,8 @@ import signal
 import pytest
 from support.log_watch import watched_log
 
-from aiokafkawire import Client
+from aiokafkawire import Client, TopicPartition
+from aiokafkawire.cluster.live_values import PartitionValues
 from aiokafkawire.metrics.client_metrics import ClientMetrics
 from aiokafkawire.notes import BatchNote
 
@@ -90,3 +91,15 @@ def test_a_signal_handler_reads_while_its_thread_counts(monkeypatch: pytest.Monk
         signal.signal(signal.SIGUSR1, before)
     assert len(read) == 1
     assert watched.counted == 512
+
+
+def test_an_unknown_lag_of_one_consumer_does_not_hide_that_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched, partition = Watched(), TopicPartition("t", 0)
+    has_read = PartitionValues("", partition, lag=0, lead=5, replica=-1)
+    begins = PartitionValues("", partition, lag=None, lead=None, replica=-1)
+    live = watched.client._live
+    monkeypatch.setattr(type(live), "has_consumers", True)
+    for consumers in ((begins, has_read), (has_read, begins)):
+        monkeypatch.setattr(live, "partitions", lambda consumers=consumers: iter(consumers))
+        found = {one.name: one.value for one in watched.client.metrics() if "partition" in one.attributes}
+        assert (found["records-lag"], found["records-lead"]) == (0, 5)
