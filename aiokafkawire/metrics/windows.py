@@ -62,15 +62,13 @@ class SampledValue:
     Samples without values in the time that counts are left out. Reading changes nothing, so any thread may read.
     """
 
-    __slots__ = ("_at", "_count", "_current", "_samples", "_sum")
+    __slots__ = ("_current", "_state")
 
     def __init__(self) -> None:
-        self._samples: list[_Sample] = []
-        self._at = 0
+        # The number and the sum of the values whose samples were dropped, and the samples: replaced together, so that
+        # no other thread misses a sample in between.
+        self._state: tuple[int, float, tuple[_Sample, ...]] = 0, 0.0, ()
         self._current: _Sample | None = None
-        # Of the samples that were dropped.
-        self._count = 0
-        self._sum = 0.0
 
     def record(self, value: float, now: float) -> None:
         """Record a value."""
@@ -96,19 +94,16 @@ class SampledValue:
             sample.max = largest
 
     def _advance(self, now: float) -> _Sample:
+        count, total, samples = self._state
+        if len(samples) == _SAMPLES:
+            dropped, *kept = samples
+            count, total, samples = count + dropped.count, total + dropped.sum, tuple(kept)
         sample = self._current = _Sample(now)
-        if len(self._samples) < _SAMPLES:
-            self._at = len(self._samples)
-            self._samples.append(sample)
-        else:
-            self._at = (self._at + 1) % _SAMPLES
-            dropped, self._samples[self._at] = self._samples[self._at], sample
-            self._count += dropped.count
-            self._sum += dropped.sum
+        self._state = count, total, (*samples, sample)
         return sample
 
     def _recent(self, now: float) -> Sequence[_Sample]:
-        return [sample for sample in self._samples if now - sample.last < WINDOWS * WINDOW_SECONDS]
+        return [sample for sample in self._state[2] if now - sample.last < WINDOWS * WINDOW_SECONDS]
 
     @property
     def last(self) -> float:
@@ -118,12 +113,14 @@ class SampledValue:
     @property
     def count(self) -> int:
         """How many values were recorded since the beginning."""
-        return self._count + sum(sample.count for sample in self._samples)
+        count, _, samples = self._state
+        return count + sum(sample.count for sample in samples)
 
     @property
     def total(self) -> float:
         """The sum of all values since the beginning."""
-        return self._sum + sum(sample.sum for sample in self._samples)
+        _, total, samples = self._state
+        return total + sum(sample.sum for sample in samples)
 
     def average(self, now: float) -> float:
         """Return the average of the recent values; NaN without any."""

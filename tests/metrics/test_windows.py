@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import sys
+from types import FrameType
+from typing import Any
 
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aiokafkawire.metrics import windows
 from aiokafkawire.metrics.windows import LATENCY_BUCKETS, WINDOW_SECONDS, Histogram, SampledValue, summary
 
 # Eighths of a second are exact, so that no rounding decides whether a window is over.
@@ -108,6 +112,31 @@ def test_reading_changes_nothing() -> None:
         other.average(number * 20.0 + 500)
     assert stat.rate(190.0) == other.rate(190.0)
     assert stat.average(190.0) == other.average(190.0)
+
+
+def test_another_thread_never_sees_a_total_go_back() -> None:
+    """Which a monitor would take for the start of another process. A thread may read between any two steps."""
+    stat, read = SampledValue(), list[tuple[int, float]]()
+
+    def look(frame: FrameType, event: str, argument: object) -> Any:
+        if frame.f_code.co_filename == windows.__file__:
+            before = sys.gettrace()
+            sys.settrace(None)
+            read.append((stat.count, stat.total))
+            sys.settrace(before)
+        return look
+
+    traced = sys.gettrace()
+    sys.settrace(look)
+    try:
+        for number in range(10):
+            stat.record(1.0, number * 40.0)
+            stat.record_many((2, 2.0, 1.0), number * 40.0)
+    finally:
+        sys.settrace(traced)
+    assert len(read) > 100
+    assert read == sorted(read)
+    assert read[-1] == (30, 30.0)
 
 
 @given(st.lists(st.floats(0, 100)))
