@@ -146,9 +146,9 @@ class LiveClient:
             yield part_of(lane), connection.in_flight
 
     def metadata_age(self, now: float) -> float:
-        """Return the seconds since a broker last sent metadata; NaN if none has."""
+        """Return the seconds since a broker last sent metadata; NaN if none has, or the client is closed."""
         at = self.cluster.metadata.updated_at
-        return math.nan if at is None else now - at
+        return math.nan if at is None or self.cluster.owner.has_closed else now - at
 
 
 def _latest(members: Iterable[MemberValues]) -> float | None:

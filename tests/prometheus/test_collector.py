@@ -202,6 +202,21 @@ async def test_clients_with_one_id_have_the_sum_of_their_counters_and_the_larges
         assert 200 <= age < 260
 
 
+async def test_a_closed_client_does_not_hide_the_age_of_the_metadata_of_another_with_its_id(broker: Broker) -> None:
+    labels = {"client_id": "aiokafkawire"}
+    async with Client(broker.bootstrap) as closed:
+        registry = registered(collector := KafkaCollector(closed))
+    metadata = closed._cluster.metadata
+    assert metadata.updated_at is not None
+    metadata.updated_at -= 200
+    assert registry.get_sample_value("kafka_metadata_age_seconds", labels) is None
+    async with Client(broker.bootstrap) as kafka:
+        collector.add(kafka)
+        age = registry.get_sample_value("kafka_metadata_age_seconds", labels)
+        assert age is not None
+        assert 0 <= age < 60
+
+
 @pytest.mark.slow
 async def test_labels_can_be_left_out(broker: Broker) -> None:
     async with Client(broker.bootstrap, client_id="shop") as kafka:
