@@ -1,6 +1,7 @@
 """The client of a Kafka cluster, which makes producers, consumers and the admin client."""
 
 import inspect
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
@@ -1110,7 +1111,7 @@ def _producer_interceptors(interceptors: Iterable[object]) -> "ProducerIntercept
         return None
     from .interceptors import ProducerInterceptors
 
-    return ProducerInterceptors(interceptors)
+    return ProducerInterceptors(interceptors, time.monotonic)
 
 
 def _consumer_interceptors(interceptors: Iterable[object]) -> "ConsumerInterceptors | None":
@@ -1118,4 +1119,4 @@ def _consumer_interceptors(interceptors: Iterable[object]) -> "ConsumerIntercept
         return None
     from .interceptors import ConsumerInterceptors
 
-    return ConsumerInterceptors(interceptors)
+    return ConsumerInterceptors(interceptors, time.monotonic)

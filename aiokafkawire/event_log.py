@@ -139,12 +139,20 @@ class TroubleLog:
         now: the clock, in seconds.
         first: the level of the first failure; DEBUG if a failure is trouble only once it has lasted for 10 s.
         lasting: the level of the failures that are logged later.
+        tracebacks: whether the lines of failures have the traceback of their error.
     """
 
     def __init__(
-        self, log: EventLog, now: Callable[[], float], *, first: int = logging.WARNING, lasting: int = logging.WARNING
+        self,
+        log: EventLog,
+        now: Callable[[], float],
+        *,
+        first: int = logging.WARNING,
+        lasting: int = logging.WARNING,
+        tracebacks: bool = False,
     ) -> None:
         self._log, self._now, self._first, self._lasting = log, now, first, lasting
+        self._tracebacks = tracebacks
         self._trouble = RepeatedTrouble(at_once=first > logging.DEBUG)
 
     def __bool__(self) -> bool:
@@ -187,7 +195,9 @@ class TroubleLog:
                 fields["others"] = report.others
                 message += "; so %(others)d others"
             message += counts
-        self._log._write(level, message, text, fields, depth=4)
+        error = fields.get("error") if self._tracebacks else None
+        exc_info = error if isinstance(error, BaseException) else None
+        self._log._write(level, message, text, fields, exc_info, depth=4)
 
 
 class _SafeText:

@@ -14,7 +14,7 @@ import attrs
 
 from .argument_checks import methods_of, shown
 from .errors import ConfigError
-from .event_log import EventLog
+from .event_log import EventLog, TroubleLog
 from .records.batch import ConsumerRecord
 from .types import Header, OffsetAndMetadata, RecordMetadata, TopicPartition
 
@@ -123,7 +123,10 @@ class _Chain:
             with ``on_`` and is unknown.
     """
 
-    def __init__(self, interceptors: Iterable[object], base: type[Any], methods: tuple[str, ...]) -> None:
+    def __init__(
+        self, interceptors: Iterable[object], now: Callable[[], float], base: type[Any], methods: tuple[str, ...]
+    ) -> None:
+        self._trouble = TroubleLog(_log, now, tracebacks=True)
         named = f"aiokafkawire.interceptors.{base.__name__}"
         if isinstance(interceptors, str | Mapping) or not isinstance(interceptors, Iterable):
             raise ConfigError(f"interceptors must be a list of objects, such as [MyAudit()], got {shown(interceptors)}")
@@ -143,9 +146,12 @@ class _Chain:
                     self._methods[name].append(method)
 
     def _failed(self, method: Callable[..., Any], consequence: str) -> None:
-        text = {"method": _name(method), "consequence": consequence}
-        error = sys.exception()
-        _log.warning("%(method)s has failed; %(consequence)s", text=text, error=error, exc_info=error)
+        message, text = "%(method)s has failed; %(consequence)s", {"method": _name(method), "consequence": consequence}
+        self._trouble.failed(id(method), message, text=text, error=sys.exception())
+
+    def _worked(self, method: Callable[..., Any]) -> None:
+        if self._trouble:  # a method has failed before
+            self._trouble.ended(id(method), "%(method)s works again", text={"method": _name(method)})
 
     def close(self) -> None:
         """Call close() of each interceptor, once."""
@@ -160,10 +166,15 @@ class _Chain:
 
 
 class ProducerInterceptors(_Chain):
-    """The interceptors of one producer. No method raises an interceptor's exception."""
+    """The interceptors of one producer. No method raises an interceptor's exception.
 
-    def __init__(self, interceptors: Iterable[object]) -> None:
-        super().__init__(interceptors, ProducerInterceptor, _PRODUCER_METHODS)
+    Args:
+        interceptors: the objects, in the order in which they are called.
+        now: returns the time in seconds, by which failures that repeat are logged.
+    """
+
+    def __init__(self, interceptors: Iterable[object], now: Callable[[], float]) -> None:
+        super().__init__(interceptors, now, ProducerInterceptor, _PRODUCER_METHODS)
 
     def on_send(self, record: ProducerRecord[Any, Any]) -> ProducerRecord[Any, Any]:
         """Return the record that the interceptors make of this one."""
@@ -178,6 +189,7 @@ class ProducerInterceptors(_Chain):
                 self._failed(method, f"a record for topic {record.topic!r:.100} goes on as it was before the call")
             else:
                 record = changed
+                self._worked(method)
         return record
 
     def on_acknowledgement(
@@ -191,13 +203,15 @@ class ProducerInterceptors(_Chain):
                 raise
             except BaseException:
                 self._failed(method, f"the result of a record of topic {metadata.topic!r:.100} stays as it is")
+            else:
+                self._worked(method)
 
 
 class ConsumerInterceptors(_Chain):
-    """The interceptors of one consumer. No method raises an interceptor's exception."""
+    """The interceptors of one consumer, as :class:`ProducerInterceptors`."""
 
-    def __init__(self, interceptors: Iterable[object]) -> None:
-        super().__init__(interceptors, ConsumerInterceptor, _CONSUMER_METHODS)
+    def __init__(self, interceptors: Iterable[object], now: Callable[[], float]) -> None:
+        super().__init__(interceptors, now, ConsumerInterceptor, _CONSUMER_METHODS)
 
     def on_consume(self, records: list[ConsumerRecord[Any, Any]]) -> list[ConsumerRecord[Any, Any]]:
         """Return the records that the interceptors make of these."""
@@ -213,6 +227,7 @@ class ConsumerInterceptors(_Chain):
                 self._failed(method, f"{len(records)} records go on as they were before the call")
             else:
                 records = changed
+                self._worked(method)
         return records
 
     def on_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
@@ -224,6 +239,8 @@ class ConsumerInterceptors(_Chain):
                 raise
             except BaseException:
                 self._failed(method, f"the commit of {len(offsets)} offsets stays as it is")
+            else:
+                self._worked(method)
 
 
 def _check_names(interceptor: object) -> None:

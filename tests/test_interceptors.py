@@ -194,6 +194,35 @@ async def test_a_broken_interceptor_is_logged_and_left_out(kafka: Client) -> Non
     assert all(line.exc_info for line in log.records)
 
 
+class Flaky(ProducerInterceptor):
+    """Fails until it is mended."""
+
+    def __init__(self) -> None:
+        self.is_broken = True
+
+    def on_send(self, record: ProducerRecord[Any, Any]) -> ProducerRecord[Any, Any]:
+        if self.is_broken:
+            raise LookupError("no trace")
+        return record
+
+
+async def test_an_interceptor_that_fails_for_each_record_does_not_flood_the_log(kafka: Client) -> None:
+    flaky = Flaky()
+    with watched_log(logging.INFO) as log:
+        async with kafka.producer(interceptors=[flaky]) as producer:
+            await producer.send("a", b"1")
+            for _ in range(999):
+                producer.send_nowait("a", b"1")
+            assert len([one for one in log.records if one.name == "aiokafkawire.interceptors"]) == 1
+            flaky.is_broken = False
+            await producer.send("a", b"1")
+    first, last = [one for one in log.records if one.name == "aiokafkawire.interceptors"]
+    assert first.levelno == logging.WARNING
+    assert first.exc_info is not None
+    assert last.getMessage().startswith("on_send of the interceptor ")
+    assert " works again after 1000 failures in " in last.getMessage()
+
+
 class NoRecord(ProducerInterceptor):
     def on_send(self, record: ProducerRecord[Any, Any]) -> Any:
         return None
