@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -17,8 +18,11 @@ from support.log_watch import watched_log
 from support.patience import SOON
 
 from aiokafkawire import Client
+from aiokafkawire.notes import ConnectionApi
 from aiokafkawire.opentelemetry import instrument, process_span
+from aiokafkawire.opentelemetry.meters import ClientMeters, Meters
 from aiokafkawire.testing.broker import Broker
+from aiokafkawire.types import Address
 
 pytestmark = pytest.mark.anyio
 
@@ -117,3 +121,16 @@ async def test_brokers_without_headers_get_records_without_a_context(collected: 
             (record,) = await consumer.poll()
     assert record.headers == ()
     assert collected.span("send a").status.is_unset
+
+
+async def test_meters_that_fail_are_logged_once() -> None:
+    def fail(*_: Any) -> None:
+        raise LookupError("no exporter")
+
+    broken = SimpleNamespace(record=fail)
+    meters = ClientMeters(cast("Meters", SimpleNamespace(operation_duration=broken, process_duration=broken)), "shop")
+    kind = ConnectionApi("produce-1", "Produce", 1, Address("b", 1), {}, throttle_leads=True)
+    with watched_log(logging.WARNING) as log:
+        for second in range(3):
+            meters.record_requests([(kind, 1, 1, 0.1, 0.0, None, float(second))])
+    assert len(log.records) == 1

@@ -163,6 +163,7 @@ class ClientMeters:
         self._client_id = client_id
         self._known: dict[tuple[str, ...], Mapping[str, Any]] = {}
         self._next: dict[str, float] = {}
+        self._has_failed = False
 
     def record_requests(self, notes: Sequence[RequestNote]) -> None:
         """Record the durations of requests that send or fetch records; under load, of a sample of them."""
@@ -173,7 +174,10 @@ class ClientMeters:
                     failed = None if error is None else error_type(error)
                     self._record(seconds, self._attributes(*_OPERATIONS[kind.api], str(kind.at), failed, None))
         except Exception as raised:
-            _log.warning("cannot record the durations of requests: %(error)s", error=raised, exc_info=raised)
+            if not self._has_failed:
+                self._has_failed = True
+                message = "cannot record the durations of requests, later failures are not logged: %(error)s"
+                _log.warning(message, error=raised, exc_info=raised)
 
     def commit_ended(self, event: CommitEnded) -> None:
         """Record the duration of a commit."""
