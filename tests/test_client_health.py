@@ -279,6 +279,22 @@ async def test_a_consumer_that_has_unsubscribed_is_ready() -> None:
 
 
 @pytest.mark.anyio
+@virtual_time
+async def test_a_consumer_that_has_unsubscribed_since_it_did_not_poll_is_live() -> None:
+    async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as kafka:
+        broker.create_topic("t")
+        async with kafka.consumer("t", group_id="g", max_poll_interval_ms=60_000) as consumer:
+            await consumer.poll(timeout=10)
+            await anyio.sleep(70)
+            assert not kafka.health().live
+            await consumer.unsubscribe()
+            assert (kafka.health().live, kafka.health().ready) == (True, True)
+            consumer.subscribe("t")
+            await consumer.poll(timeout=10)
+            await until(lambda: kafka.health().ready)
+
+
+@pytest.mark.anyio
 async def test_another_thread_gets_an_error_and_no_wrong_answer() -> None:
     async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as kafka:
         with pytest.raises(UsageError, match="outside of the event loop"):
