@@ -280,6 +280,24 @@ async def test_a_consumer_that_has_unsubscribed_is_ready() -> None:
 
 @pytest.mark.anyio
 @virtual_time
+async def test_a_broker_that_does_not_answer_a_share_consumer_is_told() -> None:
+    async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as kafka:
+        broker.create_topic("t")
+        async with kafka.share_consumer("t", group_id="s") as share:
+            assert await share.poll(timeout=20) == []
+            assert (share.health().stalled, kafka.health().why) == (False, None)
+            async with broker.hold(ApiKey.SHARE_FETCH):
+                assert await share.poll(timeout=20) == []
+                health = share.health()
+                assert (health.why_idle or "").startswith("t-0: ")
+                assert " has not answered for " in (health.why_idle or "")
+                assert (health.stalled, kafka.health().ready) == (True, True)
+            assert await share.poll(timeout=20) == []
+            assert (share.health().stalled, kafka.health().why) == (False, None)
+
+
+@pytest.mark.anyio
+@virtual_time
 async def test_a_consumer_that_has_unsubscribed_since_it_did_not_poll_is_live() -> None:
     async with Broker(port=None) as broker, Client(broker.bootstrap, connector=broker.connect) as kafka:
         broker.create_topic("t")

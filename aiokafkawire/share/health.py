@@ -26,7 +26,7 @@ class SharePartitionHealth:
     broker: Address | None
     """The partition's leader; None if none is known."""
     trouble: str | None
-    """Why the last request to the leader has failed; None if it was answered."""
+    """Why the last request to the leader has failed, or for how long it is unanswered; None if the leader answers."""
 
 
 @attrs.frozen

@@ -83,6 +83,8 @@ class ShareBroker:
     retry_at: float = 0.0
     error: KafkaError | None = None
     """Why the last request has failed; None if it was answered."""
+    asked_at: float | None = None
+    """When the request began that is unanswered; None if there is none."""
 
     def back_off(self, now: float) -> None:
         """Send no request for a moment, longer each time until :attr:`backoff` is reset."""

@@ -147,9 +147,16 @@ class ShareFetcher:
         return self._worker.has_ended
 
     def troubles(self) -> dict[int, str]:
-        """Return why the last requests to brokers have failed, by node id; brokers that have answered are left out."""
-        found = {node_id: error_text(broker.error) for node_id, broker in self._brokers.items()}
+        """Return why requests to brokers have failed or are unanswered, by node id, without brokers that answer."""
+        found = {node_id: self._trouble(broker) for node_id, broker in self._brokers.items()}
         return {node_id: text for node_id, text in found.items() if text is not None}
+
+    def _trouble(self, broker: ShareBroker) -> str | None:
+        if broker.error is not None or broker.asked_at is None:
+            return error_text(broker.error)
+        waited = self._clock() - broker.asked_at
+        is_silent = waited > self._config.fetch_max_wait_ms / 1000 + _GRACE
+        return f"{broker.node.address} has not answered for {waited:.0f} s" if is_silent else None
 
     def assign(self, partitions: Mapping[PartitionKey, TopicPartition]) -> None:
         """Read these partitions and no others; release the unread records of the others."""
@@ -317,7 +324,7 @@ class ShareFetcher:
         self, broker: ShareBroker, sent: SentAcknowledgements, exchange: Callable[[Connection], Awaitable[None]]
     ) -> None:
         """Run one exchange, and handle its error."""
-        began = self._clock()
+        began = broker.asked_at = self._clock()
         try:
             await exchange(await self._cluster.connection(broker.node, self.lane))
             broker.error = None
@@ -333,7 +340,7 @@ class ShareFetcher:
                 self.locks.settle_renewals(key, ranges, None)
             self.queue.ended(sent)
             self._reports.acknowledged(broker.node, sent, self.queue, self._clock() - began)
-            broker.is_busy = False
+            broker.is_busy, broker.asked_at = False, None
             self.notify()
             self._worker.wake()
 
