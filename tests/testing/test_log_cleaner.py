@@ -118,6 +118,56 @@ async def test_a_producer_is_not_forgotten(broker: Broker, client: RawClient) ->
     assert [(header.base_offset, header.count, header.base_sequence) for header in headers] == [(1, 0, 1), (2, 1, -1)]
 
 
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.ZSTD])
+async def test_an_empty_batch_is_not_compressed_and_keeps_its_time(
+    broker: Broker, client: RawClient, codec: Codec
+) -> None:
+    broker.create_topic("t", configs=COMPACT)
+    await produce(client, (b"a", b"1"), codec=codec, producer_id=5, producer_epoch=0, base_sequence=0)
+    await produce(client, (b"a", b"2"))
+    broker.compact("t")
+    empty, _ = (batch.header for batch in broker.log("t").batches())
+    assert (empty.count, empty.codec, empty.max_timestamp) == (0, Codec.NONE, 1000)
+
+
+async def test_the_highest_timestamp_is_that_of_a_record(broker: Broker, client: RawClient) -> None:
+    broker.create_topic("t", configs=COMPACT)
+    await produce(client, (b"a", b"1"), timestamp=2000, producer_id=5, producer_epoch=0, base_sequence=0)
+    await produce(client, (b"a", b"2"), timestamp=1000)
+    broker.compact("t")
+    asked = [ListOffsetsPartition(partition_index=0, timestamp=-3)]
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=asked)])
+    (found,) = (await client.ask(request, 7)).topics[0].partitions
+    assert (found.offset, found.timestamp) == (1, 1000)
+
+
+async def test_retention_deletes_what_compaction_has_emptied(broker: Broker, client: RawClient, now: list[int]) -> None:
+    broker.create_topic("t", configs={"cleanup.policy": "compact,delete", "retention.ms": "500"})
+    await produce(client, (b"a", b"1"), producer_id=5, producer_epoch=0, base_sequence=0)
+    await produce(client, (b"a", b"2"))
+    broker.compact("t")
+    now[0] = 2000
+    broker.apply_retention("t")
+    assert broker.log("t").log_start_offset == 2
+
+
+async def test_a_reader_reaches_the_end_after_the_last_batch_was_compacted_away(
+    broker: Broker, client: RawClient
+) -> None:
+    broker.create_topic("t", configs=COMPACT)
+    await produce(client, (b"a", b"1"))
+    await produce(client, (b"b", b"1"))
+    await produce(client, (b"a", None))
+    broker.compact("t", keep_tombstones=False)
+    data = await client.fetch("t", 0)
+    *_, last = split(memoryview(data.records or b""))
+    assert (last.header.next_offset, data.high_watermark) == (3, 3)
+    assert await kept(client) == [(1, b"b", b"1")]
+    await produce(client, (b"c", b"1"))
+    broker.compact("t")
+    assert [batch.header.base_offset for batch in broker.log("t").batches()] == [1, 3]
+
+
 async def test_records_without_keys_go(broker: Broker, client: RawClient) -> None:
     broker.create_topic("t")
     await produce(client, (None, b"1"), (b"a", b"1"))

@@ -391,13 +391,13 @@ def test_the_log_ends_where_the_new_leader_ended_though_what_was_there_is_compac
     cluster.append(b"a")
     cluster.append(None)
     compact(partition.log, keep_tombstones=False)
-    assert list(partition.log.batches()) == []
+    assert [batch.header.count for batch in partition.log.batches()] == [0]
     partition.hold(2)
     cluster.append(b"lost")
     partition.elect(2)
     assert (partition.log.log_end_offset, partition.log.high_watermark) == (2, 2)
     cluster.append(b"b")
-    assert [batch.header.base_offset for batch in partition.log.batches()] == [2]
+    assert [batch.header.base_offset for batch in partition.log.batches()] == [1, 2]
 
 
 def test_a_log_is_cut_between_batches_only() -> None:

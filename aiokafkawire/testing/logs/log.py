@@ -254,11 +254,12 @@ class PartitionLog:
         return None
 
     def find_max_timestamp(self) -> OffsetAndTimestamp | None:
-        """Return offset and time of the first record with the highest timestamp; None for an empty log (KIP-734)."""
-        if not self._newest:
+        """Return offset and time of the first record with the highest timestamp; None without records (KIP-734)."""
+        filled = [index for index, header in enumerate(self._headers) if header.count]
+        if not filled:
             return None
-        highest = self._newest[-1]
-        return self._find_in(bisect_left(self._newest, highest), highest)
+        index = max(filled, key=lambda index: self._headers[index].max_timestamp)
+        return self._find_in(index, self._headers[index].max_timestamp)
 
     def _find_in(self, index: int, timestamp: int) -> OffsetAndTimestamp | None:
         batch = RecordBatch.parse(memoryview(self._batches[index]))

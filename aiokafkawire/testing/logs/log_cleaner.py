@@ -1,7 +1,8 @@
 """Log cleaning: compaction keeps the newest record of each key, retention deletes records by age and size.
 
 Apache Kafka regularly cleans all segments except the newest one. In this broker a test starts the cleaning, and each
-batch, even the newest one, is treated as a segment, so that a test need not fill a segment to see a gap.
+batch, even the newest one, is treated as a segment, so that a test need not fill a segment to see a gap. The last batch
+of the log stays, even if empty: a reader could not reach the end of the log without it.
 """
 
 from collections.abc import Iterable
@@ -56,7 +57,8 @@ def compact(log: PartitionLog, *, keep_tombstones: bool = True) -> bool:
             for record in records
         ]
         # The last batch of a producer stays, even if empty: a new leader reads the sequence number from it.
-        if any(keep) or (header.producer_id >= 0 and last_of[header.producer_id] == header.base_offset):
+        is_last_of_producer = header.producer_id >= 0 and last_of[header.producer_id] == header.base_offset
+        if any(keep) or is_last_of_producer or batch is batches[-1]:
             stored.append(batch.view if all(keep) else _without(batch, keep, records))
     changed = [bytes(batch) for batch in stored] != [bytes(batch.view) for batch in batches]
     if changed:
@@ -110,7 +112,13 @@ def _aborted(batches: Iterable[RecordBatch]) -> set[int]:
 def _without(batch: RecordBatch, keep: list[bool], records: list[_Record]) -> bytes:
     """Return the batch with only the records for which ``keep`` is True, at the same offsets and timestamps."""
     header = batch.header
-    newest = max((record.timestamp for record, keeps in zip(records, keep, strict=True) if keeps), default=-1)
+    head = bytearray(batch.view[: layout.HEADER_SIZE])
+    layout.INT32.pack_into(head, layout.COUNT_AT, sum(keep))
+    if not any(keep):
+        # As in Kafka, an empty batch is not compressed, and keeps its time, by which retention deletes it.
+        layout.INT16.pack_into(head, layout.ATTRIBUTES_AT, header.attributes & ~layout.CODEC_MASK)
+        return sealed(head, b"")
+    newest = max(record.timestamp for record, keeps in zip(records, keep, strict=True) if keeps)
     body = batch.prepare(check_crcs=False)
     kept: list[memoryview] = []
     position = 0
@@ -120,8 +128,5 @@ def _without(batch: RecordBatch, keep: list[bool], records: list[_Record]) -> by
         if keeps:
             kept.append(body[position:end])
         position = end
-    left = compress(Codec(header.codec), b"".join(kept)) if kept else b""
-    head = bytearray(batch.view[: layout.HEADER_SIZE])
     layout.INT64.pack_into(head, layout.MAX_TIMESTAMP_AT, newest)
-    layout.INT32.pack_into(head, layout.COUNT_AT, len(kept))
-    return sealed(head, left)
+    return sealed(head, compress(Codec(header.codec), b"".join(kept)))
