@@ -81,6 +81,11 @@ class HostedPartition:
         return min(int(self.config(MIN_INSYNC_REPLICAS)), len(self.replicas))
 
     @property
+    def lacks_replicas(self) -> bool:
+        """Whether too few replicas are in sync for a write with acks=all."""
+        return len(self.in_sync_replicas) < self.min_insync_replicas
+
+    @property
     def lagging(self) -> list[int]:
         """The in-sync replicas that lack records of the leader."""
         return [node for node in self.in_sync_replicas if self.end_offset(node) < self.log.log_end_offset]
@@ -133,7 +138,7 @@ class HostedPartition:
         for node in self.replicas:
             if node == self.leader or self._follows(node):
                 self._ends[node] = end
-        if len(self.in_sync_replicas) < self.min_insync_replicas:
+        if self.lacks_replicas:
             return False
         # With enough replicas in sync, the high watermark may pass replicas that are only eligible to lead.
         self.eligible_leader_replicas.clear()
@@ -297,7 +302,7 @@ class HostedPartition:
         if node not in self.in_sync_replicas:
             return
         self.in_sync_replicas.remove(node)
-        if len(self.in_sync_replicas) < self.min_insync_replicas:
+        if self.lacks_replicas:
             self.eligible_leader_replicas.append(node)
 
     def _rejoin(self, node: int) -> bool:

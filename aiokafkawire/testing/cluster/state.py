@@ -143,6 +143,7 @@ class ClusterState:
             self.configs,
             new_id=lambda: str(new_topic_id()),
             partition_of=lambda group: self.coordinator_partition(OFFSETS_TOPIC, group).index,
+            check_writable=self.check_group_writable,
             rules=rules,
         )
         self.shared: SharedPartitions = SharedPartitions(
@@ -332,10 +333,10 @@ class ClusterState:
         configs = {**_COMPACTED, "compression.type": "producer"}
         if topic == TRANSACTIONS_TOPIC:
             configs |= {"compression.type": "uncompressed", "unclean.leader.election.enable": "false"}
-            configs |= {"min.insync.replicas": str(min(2, copies))}
+            configs |= {"min.insync.replicas": str(max(1, copies - 1))}
         elif topic == SHARE_STATE_TOPIC:
             configs |= {"cleanup.policy": "delete", "compression.type": "uncompressed", "retention.ms": "-1"}
-            configs |= {"min.insync.replicas": str(min(2, copies))}
+            configs |= {"min.insync.replicas": str(max(1, copies - 1))}
         return self.topics.create(
             topic, num_partitions=partitions, replication_factor=copies, configs=configs, internal=True
         )
@@ -349,6 +350,15 @@ class ClusterState:
         loading = [self.topics.partition(OFFSETS_TOPIC, index) for index in self.groups.store.loading]
         if any(partition.leader == node.node_id for partition in loading):
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+    def check_group_writable(self, group: str) -> None:
+        """Check that the coordinator of a group can write to its log.
+
+        Raises:
+            ApiError: COORDINATOR_NOT_AVAILABLE, too few replicas of its partition are in sync.
+        """
+        if self.coordinator_partition(OFFSETS_TOPIC, group).lacks_replicas:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def check_coordinator(self, node: "BrokerNode", topic: str, key: str) -> None:
         """Check that this node coordinates ``key``: a group if ``topic`` is ``OFFSETS_TOPIC``, else a transactional id.

@@ -32,7 +32,8 @@ class Groups:
     """All groups of a cluster, classic groups and consumer groups.
 
     ``new_id`` makes the unique part of member ids; ``partition_of`` is as in :class:`GroupStore`,
-    ``rules`` as in :class:`ConsumerGroups`.
+    ``rules`` as in :class:`ConsumerGroups`. ``check_writable`` raises ApiError if the coordinator of a group cannot
+    write to its log.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Groups:
         configs: Configs,
         new_id: Callable[[], str],
         partition_of: Callable[[str], int],
+        check_writable: Callable[[str], None],
         rules: ReleaseRules,
     ) -> None:
         self.store: GroupStore = GroupStore(settings, timers, clock, committed, partition_of)
@@ -55,6 +57,7 @@ class Groups:
         self.heartbeats: Heartbeats = Heartbeats(settings, self.consumer)
         self._classic_members = ClassicMembers(settings, timers, self.consumer)
         self._settings = settings
+        self._check_writable = check_writable
         self._rebalances = self.store.rebalances
         self._joins = Joins(settings, self._rebalances, new_id)
 
@@ -139,6 +142,11 @@ class Groups:
         member.answer_sync(sync_refusal(ErrorCode.REBALANCE_IN_PROGRESS))
         member.awaiting_sync = answer
         if group.leader == member.member_id:
+            try:
+                self._check_writable(request.group_id)
+            except ApiError as refused:
+                self._rebalances.refuse_assignment(group, refused.code)
+                return
             parts = {part.member_id: bytes(part.assignment) for part in request.assignments}
             self._rebalances.assign(group, parts)
 
@@ -147,23 +155,29 @@ class Groups:
 
         Raises:
             ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION; REBALANCE_IN_PROGRESS, the member must
-                rejoin.
+                rejoin; COORDINATOR_NOT_AVAILABLE.
         """
         group = self._with_members(request.group_id)
         if isinstance(group, ConsumerGroup):
             self._classic_members.heartbeat(group, request)
-            return
-        member = self._member_of(group, request.generation_id, request.member_id, request.group_instance_id)
-        self._rebalances.keep_alive(group, member)
-        if group.state == CoordinatorState.PREPARING_REBALANCE:
-            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
+        else:
+            member = self._member_of(group, request.generation_id, request.member_id, request.group_instance_id)
+            self._rebalances.keep_alive(group, member)
+            if group.state == CoordinatorState.PREPARING_REBALANCE:
+                raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
+        self._check_writable(request.group_id)
 
     def leave(self, group_id: str, leaving: list[tuple[str, str | None]]) -> list[ErrorCode]:
         """Remove members, each named by its member id or only by its instance id; return an error code for each.
 
         All removals together cause one rebalance.
+
+        Raises:
+            ApiError: COORDINATOR_NOT_AVAILABLE.
         """
         group = self.store.get(group_id)
+        if group is not None:
+            self._check_writable(group_id)
         if isinstance(group, ConsumerGroup):
             return self._classic_members.leave(group, leaving)
         if group is None:
@@ -226,13 +240,38 @@ class Groups:
 
         Raises:
             ApiError: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS,
-                STALE_MEMBER_EPOCH, UNSUPPORTED_VERSION.
+                STALE_MEMBER_EPOCH, UNSUPPORTED_VERSION, COORDINATOR_NOT_AVAILABLE.
         """
         group = self.store.get(group_id)
+        if group is None and generation >= 0:
+            raise ApiError(missing)
+        if group is not None:
+            self._check_committer(
+                group,
+                member_id,
+                generation,
+                group_instance_id,
+                partitions=partitions,
+                relaxed=relaxed,
+                has_epochs=has_epochs,
+                transactional=transactional,
+            )
+        self._check_writable(group_id)
         if group is None:
-            if generation >= 0:
-                raise ApiError(missing)
-            group = self.store.make(group_id)
+            self.store.make(group_id)
+
+    def _check_committer(
+        self,
+        group: Group,
+        member_id: str,
+        generation: int,
+        group_instance_id: str | None,
+        *,
+        partitions: Iterable[TopicIdPartition],
+        relaxed: bool,
+        has_epochs: bool,
+        transactional: bool,
+    ) -> None:
         if generation < 0 and group.is_empty:
             return
         if generation < 0 and not member_id and group_instance_id is None and transactional:
@@ -261,11 +300,12 @@ class Groups:
         """Check that a group has no members or only consumers, so that its offsets may be deleted; return the group.
 
         Raises:
-            ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+            ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, COORDINATOR_NOT_AVAILABLE.
         """
         group = self.get(group_id)
         if isinstance(group, ClassicGroup) and not group.is_empty and group.protocol_type != CONSUMER:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+        self._check_writable(group_id)
         return group
 
     def delete(self, group_id: str) -> None:
@@ -273,4 +313,5 @@ class Groups:
         group = self.get(group_id)
         if not group.is_empty:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+        self._check_writable(group_id)
         self.store.delete(group)

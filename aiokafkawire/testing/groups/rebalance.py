@@ -134,6 +134,11 @@ class Rebalances:
         group.go(CoordinatorState.STABLE)
         self.write(group)
 
+    def refuse_assignment(self, group: ClassicGroup, error: ErrorCode) -> None:
+        """Answer all that wait for the leader's assignment with an error, and start another rebalance."""
+        self._distribute(group, {}, error)
+        self.prepare(group, f"the assignment is refused with {error.name}")
+
     def synced(self, group: ClassicGroup, member: MemberRecord) -> None:
         """Record that a member sent SyncGroup."""
         group.pending_sync.pop(member.member_id, None)

@@ -47,6 +47,7 @@ async def consumer_group_heartbeat(
         heartbeats.check(attempt)
         call.cluster.check_coordinator(call.node, OFFSETS_TOPIC, request.group_id)
         call.cluster.share_groups.check_free(request.group_id, "consumer")
+        call.cluster.check_group_writable(request.group_id)
         return heartbeats.heartbeat(attempt)
     except ApiError as refused:
         return ConsumerGroupHeartbeatResponse(

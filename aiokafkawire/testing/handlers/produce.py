@@ -64,7 +64,7 @@ class _Appended:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if partition.log.high_watermark < self.end_offset:
             return None
-        if len(partition.in_sync_replicas) < partition.min_insync_replicas:
+        if partition.lacks_replicas:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return ErrorCode.NONE
 

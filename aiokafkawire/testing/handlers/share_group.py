@@ -55,6 +55,7 @@ async def share_group_heartbeat(call: ServerCall, request: ShareGroupHeartbeatRe
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_REQUEST, "GroupId can't be empty.")
         check_share_coordinator(call, request.group_id)
+        call.cluster.check_group_writable(request.group_id)
         if request.member_epoch == LEAVE_EPOCH:
             return _leave(call, request)
         member, is_news = call.cluster.share_groups.heartbeat(request, call.client_id or "", f"/{call.peer.host}")

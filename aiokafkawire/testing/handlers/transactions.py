@@ -217,7 +217,7 @@ def _marked(call: ServerCall, marker: WritableTxnMarker, topic: str, index: int)
         if topic == OFFSETS_TOPIC:
             cluster.committed.complete(marker.producer_id, commit=marker.transaction_result)
             return ErrorCode.NONE
-        if len(partition.in_sync_replicas) < partition.min_insync_replicas:
+        if partition.lacks_replicas:
             raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS)
         partition.log.append_marker(
             marker.producer_id,

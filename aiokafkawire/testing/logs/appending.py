@@ -22,7 +22,7 @@ def append_batch(
     Raises:
         ApiError: NOT_ENOUGH_REPLICAS, or an error of the batch.
     """
-    if all_replicas and len(partition.in_sync_replicas) < partition.min_insync_replicas:
+    if all_replicas and partition.lacks_replicas:
         raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS)
     batch = validated(batch, rules_for(topic, partition.index, partition.leader, now_ms))
     base_offset, timestamp = partition.log.append(batch, partition.leader_epoch)

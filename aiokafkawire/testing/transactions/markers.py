@@ -100,7 +100,7 @@ class Completion:
         if offset is not None and not partition.log.has_marker(transaction.producer_id, offset):
             transaction.partitions[topic_partition] = offset = None  # the marker was lost with its leader
         if offset is None:
-            if partition.leader == NO_LEADER or len(partition.in_sync_replicas) < partition.min_insync_replicas:
+            if partition.leader == NO_LEADER or partition.lacks_replicas:
                 return False
             commit = transaction.state is State.PREPARE_COMMIT
             if topic_partition.topic == OFFSETS_TOPIC:

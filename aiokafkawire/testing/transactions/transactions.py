@@ -68,6 +68,15 @@ class Transactions:
         if partition in self._loading:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
+    def _check_writable(self, transactional_id: str) -> None:
+        """Check that the coordinator can write a change of this id to its log.
+
+        Raises:
+            ApiError: COORDINATOR_NOT_AVAILABLE, too few replicas of its partition are in sync.
+        """
+        if self._coordinator(transactional_id).lacks_replicas:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
     def partition_changed(self, partition: HostedPartition) -> None:
         """Handle a partition's new leader, in-sync replicas or high watermark."""
         if partition.log.topic == TRANSACTIONS_TOPIC:
@@ -155,16 +164,18 @@ class Transactions:
 
         Raises:
             ApiError: CONCURRENT_TRANSACTIONS, the last transaction is not complete; PRODUCER_FENCED, ``expected`` is
-                neither the current producer id and epoch nor the previous ones.
+                neither the current producer id and epoch nor the previous ones; COORDINATOR_NOT_AVAILABLE.
         """
         found = self._by_id.get(transactional_id)
         if found is None:
+            self._check_writable(transactional_id)
             found = TransactionRecord(transactional_id, self._new_producer_id(), timeout_ms)
             self._by_id[transactional_id] = found
         if expected is not None:
             found.check_expected(expected)
         if found.is_deciding:
             raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
+        self._check_writable(transactional_id)
         if found.state is State.ONGOING:
             self._fence(found)
             raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -176,11 +187,12 @@ class Transactions:
         """Add partitions to a producer's transaction, and begin a transaction if none is open.
 
         Raises:
-            ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
+            ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, COORDINATOR_NOT_AVAILABLE.
         """
         found = self._of_producer(transactional_id, ids)
         if found.state is State.ONGOING and all(partition in found.partitions for partition in partitions):
             return
+        self._check_writable(transactional_id)
         if found.add(partitions, self._clock(), bumps=bumps):
             found.began = self._timers.now()
             self._watch(found)
@@ -212,7 +224,8 @@ class Transactions:
         With ``bumps`` (transaction.version 2) the epoch is a new one (KIP-890).
 
         Raises:
-            ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE.
+            ApiError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE,
+                COORDINATOR_NOT_AVAILABLE.
         """
         found = self._by_id.get(transactional_id)
         if found is None:
@@ -220,6 +233,7 @@ class Transactions:
         over = is_over_bumping(found, ids, commit) if bumps else is_over(found, ids, commit)
         if over:
             return found.producer_id, found.epoch
+        self._check_writable(transactional_id)
         return self._decide(found, commit, bumps=bumps)
 
     def _decide(self, found: TransactionRecord, commit: bool, *, bumps: bool) -> Ids:
@@ -245,7 +259,8 @@ class Transactions:
         if found.state is not State.ONGOING:
             return
         left = found.began + found.timeout_ms / 1000 - self._timers.now()
-        if left <= 0 and self._led(found) is not None:
+        led = self._led(found)
+        if left <= 0 and led is not None and not led.lacks_replicas:
             self._fence(found)
         else:
             found.timer = self._timers.after(left if left > 0 else _RETRY_SECONDS, lambda: self._timed_out(found))
