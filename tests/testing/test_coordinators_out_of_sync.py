@@ -1,4 +1,4 @@
-"""Coordinators whose log has too few in-sync replicas, which answer as those of three brokers of Apache Kafka 4.3 do."""
+"""Coordinators whose log has too few in-sync replicas, which answer as three brokers of Apache Kafka do."""
 
 from __future__ import annotations
 

@@ -82,6 +82,14 @@ async def test_a_producer_that_sends_too_much_pauses(broker: Broker, client: Raw
     assert anyio.current_time() - began == pytest.approx(answer.throttle_time_ms / 1000)
 
 
+async def test_a_producer_that_waits_for_no_answer_pauses(broker: Broker, client: RawClient) -> None:
+    await limit(broker, "producer_byte_rate", 1000, client_id="raw")
+    began = anyio.current_time()
+    await client.send(produce_request("t", LARGE, acks=0), 12)
+    await client.ask(MetadataRequest(topics=[]), 12)
+    assert anyio.current_time() - began == pytest.approx(10, abs=0.5)
+
+
 async def test_each_broker_counts_for_itself(broker: Broker, client: RawClient) -> None:
     await limit(broker, "producer_byte_rate", 1000, client_id="raw")
     assert (await produce(client)).throttle_time_ms > 0
@@ -219,6 +227,14 @@ async def test_a_test_says_who_pauses(broker: Broker, client: RawClient) -> None
     broker.throttle(None, 0)
     assert (await client.ask(MetadataRequest(topics=[]), 12)).throttle_time_ms == 0
     assert anyio.current_time() - began == pytest.approx(3.5)
+
+
+async def test_a_pause_follows_a_request_without_an_answer(broker: Broker, client: RawClient) -> None:
+    broker.throttle("raw", 3000)
+    began = anyio.current_time()
+    await client.send(produce_request("t", LARGE, acks=0), 12)
+    await client.ask(MetadataRequest(topics=[]), 12)
+    assert anyio.current_time() - began == pytest.approx(3.0)
 
 
 async def test_old_answers_have_no_room_for_it_and_wait_all_the_same(broker: Broker, client: RawClient) -> None:

@@ -68,17 +68,21 @@ async def alter_client_quotas(call: ServerCall, request: AlterClientQuotasReques
     )
 
 
-def throttled(call: ServerCall, request: Request[Response], response: Response, size: int) -> int:
+def throttled(call: ServerCall, request: Request[Response], response: Response | None, size: int) -> int:
     """Set the throttle time in a response and return it, in ms; ``size`` is the size of the request frame.
 
     A Fetch response above a quota becomes empty. The caller sends the response, then mutes the connection (KIP-219).
+    Produce with acks=0 has no response, and does not count for ``request_percentage``.
     """
+    if response is None and not (isinstance(request, ProduceRequest) and request.acks == 0):
+        return 0  # a fault rule suppresses the response
     throttles = call.cluster.throttles[call.node.node_id]
     pause = throttles.forced.get(call.client_id, throttles.forced.get(None, 0))
     if call.cluster.quotas.any:
         user, client_id = call.peer.principal.removeprefix("User:"), call.client_id or ""
         now = call.cluster.timers.now() * 1000
-        pause = max(pause, throttles.requested(user, client_id, now))
+        if response is not None:
+            pause = max(pause, throttles.requested(user, client_id, now))
         if isinstance(request, ProduceRequest):
             pause = max(pause, throttles.produced(size, user, client_id, now))
         if isinstance(response, FetchResponse):

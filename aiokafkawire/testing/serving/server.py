@@ -154,6 +154,7 @@ async def _reply(call: ServerCall, stream: ByteStream, received: _Received, aske
     response = outgoing.response
     if response is None:
         requests.settle(asked, RequestOutcome.UNANSWERED)
+        await _mute(throttled(call, received.request, None, asked.size))
         return
     if isinstance(response, ApiVersionsResponse) and response.error_code == ErrorCode.UNSUPPORTED_VERSION:
         version = 0  # a fault rule's response, in v0 as in _read
@@ -169,8 +170,13 @@ async def _reply(call: ServerCall, stream: ByteStream, received: _Received, aske
         raise
     if outcome is RequestOutcome.CUT:
         raise Ended(outcome)
+    await _mute(pause)
+
+
+async def _mute(pause: int) -> None:
+    """Let the client's next requests wait for so many ms (KIP-219)."""
     if pause:
-        await anyio.sleep(pause / 1000)  # the client's next requests wait (KIP-219)
+        await anyio.sleep(pause / 1000)
 
 
 async def _handle(api: Api, call: ServerCall, request: Any, blamed: Blamed | None = None) -> Response | None:
