@@ -14,7 +14,7 @@ from support.transactional import settled
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.produce import PartitionProduceResponse
-from aiokafkawire.records.batch import BatchBuilder, RecordBatch
+from aiokafkawire.records.batch import BatchBuilder, RecordBatch, set_log_append_time
 from aiokafkawire.records.compression import Codec
 from aiokafkawire.types import TimestampType
 
@@ -77,6 +77,24 @@ async def test_records_get_the_brokers_time(kafka: Kafka, client: RawClient, cod
     assert [(each.timestamp, each.timestamp_type, each.key) for each in records] == [
         (answer.log_append_time_ms, TimestampType.LOG_APPEND_TIME, key) for key in (b"k", b"l")
     ]
+
+
+@pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
+async def test_a_producer_does_not_say_that_the_time_is_the_brokers(kafka: Kafka, client: RawClient, kind: str) -> None:
+    topic = await new_topic(kafka, client, message_timestamp_type=kind)
+    message = (
+        "Invalid timestamp type in message DefaultRecord(offset={}, timestamp={}, key={} bytes, value={} bytes). "
+        "Producer should not set timestamp type to LogAppendTime."
+    )
+    for times, key in ([5000, 6000], b"k"), ([-1, -1], None):
+        records: list[Record] = [(key, b"vv"), (b"l", None)]
+        said = set_log_append_time(batch(*records, times=times), max(times))
+        if kind == "CreateTime" and key is not None:
+            assert outcome(await client.produce(topic, said)) == ("NONE", None, [])
+            continue
+        sizes = [(len(key or b""), 2), (1, 0)]
+        errors = [(index, message.format(index, max(times), *size)) for index, size in enumerate(sizes)]
+        assert outcome(await client.produce(topic, said)) == ("INVALID_TIMESTAMP", UNTIMELY, errors)
 
 
 async def test_a_batch_sent_again_has_the_time_it_has(kafka: Kafka, client: RawClient) -> None:

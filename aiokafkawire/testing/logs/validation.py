@@ -7,7 +7,7 @@ from ...errors import CorruptBatch, ErrorCode
 from ...protocol.messages.produce import ProduceRequest
 from ...protocol.primitives import Buffer
 from ...records import layout
-from ...records.batch import BatchHeader, RecordBatch, RecordReader, sealed, set_log_append_time
+from ...records.batch import BatchHeader, ConsumerRecord, RecordBatch, RecordReader, sealed, set_log_append_time
 from ...records.compression import Codec, compress
 from ..cluster.api_error import ApiError
 from .batch_rules import BatchRules
@@ -64,9 +64,10 @@ def validated(batch: RecordBatch, rules: BatchRules) -> RecordBatch:
     except CorruptBatch as damage:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, reason=str(damage)) from damage
     _check_header(header)
-    if header.attributes & layout.LOG_APPEND_TIME:  # the topic's setting decides on this flag, not the producer
+    claims = bool(header.attributes & layout.LOG_APPEND_TIME)
+    if claims:  # the topic's setting decides on this flag, not the producer
         batch = _restamped(batch, header.attributes & ~layout.LOG_APPEND_TIME, header.max_timestamp)
-    newest = _check_records(batch, rules)
+    newest = _check_records(batch, rules, claims_append_time=claims)
     if rules.codec is not None and rules.codec != header.codec:
         batch = _recompressed(batch, rules.codec, rules.level)
         _check_size(batch.header, rules)
@@ -109,8 +110,11 @@ def _check_header(header: BatchHeader) -> None:
         raise _invalid(f"invalid base sequence {header.base_sequence} with producer id {header.producer_id}")
 
 
-def _check_records(batch: RecordBatch, rules: BatchRules) -> int:
-    """Check every record, as Kafka does, so that the log stays readable; return the newest timestamp."""
+def _check_records(batch: RecordBatch, rules: BatchRules, *, claims_append_time: bool) -> int:
+    """Check every record, as Kafka does, so that the log stays readable; return the newest timestamp.
+
+    ``claims_append_time`` means that the producer set LogAppendTime, which only brokers may set.
+    """
     try:
         batch.prepare()
     except CorruptBatch as damage:
@@ -129,8 +133,11 @@ def _check_records(batch: RecordBatch, rules: BatchRules) -> int:
             if rules.compacted and record.key is None:
                 fault = f"Compacted topic cannot accept message without key in topic partition {rules.where}"
                 keyless.append((index, fault))
-            elif not rules.log_append_time and not earliest <= timestamp <= latest and timestamp != _NO_TIMESTAMP:
-                untimely.append((index, _untimely(index, timestamp, earliest, latest)))
+            elif not rules.log_append_time and timestamp != _NO_TIMESTAMP:
+                if not earliest <= timestamp <= latest:
+                    untimely.append((index, _untimely(index, timestamp, earliest, latest)))
+            elif claims_append_time:
+                untimely.append((index, _claimed(record, batch.header.max_timestamp)))
     except CorruptBatch as damage:
         raise _invalid(str(damage)) from damage
     faults = tuple(sorted(keyless + untimely))
@@ -140,6 +147,14 @@ def _check_records(batch: RecordBatch, rules: BatchRules) -> int:
     if keyless:
         raise ApiError(ErrorCode.INVALID_RECORD, _rejected(faults), record_errors=faults)
     return newest
+
+
+def _claimed(record: ConsumerRecord[bytes, bytes], timestamp: int) -> str:
+    key, value = (len(part or b"") for part in (record.key, record.value))
+    return (
+        f"Invalid timestamp type in message DefaultRecord(offset={record.offset}, timestamp={timestamp}, "
+        f"key={key} bytes, value={value} bytes). Producer should not set timestamp type to LogAppendTime."
+    )
 
 
 def _untimely(index: int, timestamp: int, earliest: int, latest: int) -> str:
