@@ -61,6 +61,25 @@ async def test_the_first_batch_is_whole_however_small_the_limits(client: RawClie
         assert [record.value for record in records_of(data)] == [b"x" * 1000]
 
 
+async def test_the_last_batch_is_cut_at_the_limit(kafka: Kafka, client: RawClient) -> None:
+    name = (await kafka.topic(partitions=2)).name
+    assert name is not None
+    batch = batch_of(b"x" * 1000)
+    size = len(batch)
+    for partition in (0, 0, 0, 1):
+        await client.produce(name, batch, partition=partition)
+    for limits in ({"partition_max_bytes": size + 100}, {"max_bytes": size + 100}):
+        data = await client.fetch(name, 0, **limits)
+        assert len(data.records or b"") == size + 100
+        assert [record.offset for record in records_of(data)] == [0]
+    assert len((await client.fetch(name, 1, partition_max_bytes=2 * size)).records or b"") == 2 * size
+    for left, expected in ((100, 0), (size, size)):  # of the first batch of another partition there is no part
+        both = fetch_request(name, 0, partition_max_bytes=size, max_bytes=size + left)
+        both.topics[0].partitions += fetch_request(name, 0, partition=1).topics[0].partitions
+        first, second = (await client.ask(both, 12)).responses[0].partitions
+        assert (len(first.records or b""), len(second.records or b"")) == (size, expected)
+
+
 async def test_limits_hold_for_what_follows_the_first_batch(kafka: Kafka, client: RawClient) -> None:
     name = (await kafka.topic(partitions=2)).name
     assert name is not None

@@ -165,6 +165,18 @@ class PartitionLog:
         """
         return b"".join(self._batches[self._readable(offset, max_bytes, up_to, at_least_one)])
 
+    def read_cut(self, offset: int, max_bytes: int, *, up_to: int, at_least_one: bool) -> bytes:
+        """Return what :meth:`read` returns and as much of the next batch as there is room for, as Kafka does.
+
+        Raises as :meth:`read`.
+        """
+        whole = self._readable(offset, max_bytes, up_to, at_least_one)
+        batches = self._batches[whole]
+        room = max_bytes - sum(map(len, batches))
+        if batches and room > 0 and whole.stop < bisect_left(self._base_offsets, up_to):
+            batches.append(self._batches[whole.stop][:room])
+        return b"".join(batches)
+
     def read_batches(self, offset: int, max_bytes: int, *, up_to: int) -> list[RecordBatch]:
         """Return the batches that :meth:`read` returns. Raises as that."""
         readable = self._readable(offset, max_bytes, up_to, at_least_one=True)

@@ -163,7 +163,8 @@ class Read:
             up_to = data.last_stable_offset
         # Only the first batch in the whole response may exceed the requested size (KIP-74).
         version = self._params.call.version
-        records = log.read(
+        read = log.read if version < BATCHES_FETCHED_SINCE else log.read_cut
+        records = read(
             offset,
             min(asked.partition_max_bytes, self._bytes_left),
             up_to=up_to,
