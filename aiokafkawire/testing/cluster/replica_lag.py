@@ -39,6 +39,14 @@ class ReplicaLag:
         if not timed:
             del self._timed[partition]
 
+    def start(self) -> None:
+        """Restart the timers, when the cluster is opened."""
+        timed, self._timed = self._timed, {}
+        for partition, timers in timed.items():
+            for timer in timers.values():
+                timer.cancel()
+            self.check(partition)
+
     def forget(self, partition: HostedPartition) -> None:
         """Cancel the timers of a deleted partition."""
         for timer in self._timed.pop(partition, {}).values():

@@ -242,10 +242,14 @@ class ClusterState:
         self._all_changed(self.topics.node_started(node.node_id))
 
     def reopened(self) -> None:
-        """Clear the fetch sessions after the cluster was opened again, since brokers lose sessions at a restart."""
+        """Forget what brokers lose at a restart, such as sessions, and restart timers, after the cluster was opened."""
         for node in self.nodes:
             node.sessions.clear()
             node.share_sessions.clear()
+        for throttles in self.throttles.values():
+            throttles.forget()
+        self.mutation_quota.forget()
+        self.replica_lag.start()
         self.shared.start()
         self.share_groups.start()
 

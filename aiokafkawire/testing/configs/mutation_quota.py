@@ -26,6 +26,10 @@ class MutationQuota:
         """Return whether a user's client has this quota."""
         return self._quotas.limit(_KEY, user, client_id) is not None
 
+    def forget(self) -> None:
+        """Forget what clients have used, as controllers do at a restart."""
+        self._left.clear()
+
     def record(self, partitions: int, user: str, client_id: str, now: float, *, strict: bool) -> int:
         """Take tokens for partitions; return the throttle time in ms.
 

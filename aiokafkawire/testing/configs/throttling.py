@@ -48,6 +48,10 @@ class Throttles:
         self._quotas = quotas
         self._rates: dict[tuple[str, str, str], Rate] = {}
 
+    def forget(self) -> None:
+        """Forget what clients have used, as a broker does at a restart."""
+        self._rates.clear()
+
     def produced(self, size: int, user: str, client_id: str, now: float) -> int:
         """Add the bytes of a Produce request to the client's usage and return the throttle time in ms."""
         return self._count("producer_byte_rate", size, user, client_id, now)

@@ -49,8 +49,9 @@ class ShareGroups:
         return group_id in self._groups
 
     def start(self) -> None:
-        """Restart the session timeouts, when the cluster is opened."""
+        """Restart the session timeouts, when the cluster is opened, perhaps by another clock."""
         for group in self._groups.values():
+            group.assigned_at = None
             for member in group.members.values():
                 self._keep_alive(group, member)
 
