@@ -91,7 +91,7 @@ def throttled(call: ServerCall, request: Request[Response], response: Response |
             pause = max(pause, _share_fetched(call, request, response, (user, client_id, now)))
     if isinstance(response, CreateTopicsResponse | DeleteTopicsResponse | CreatePartitionsResponse):
         pause = max(pause, response.throttle_time_ms)  # by controller_mutation_rate
-    if pause > 0 and hasattr(response, "throttle_time_ms"):
+    if pause > 0 and response is not None and hasattr(response, "throttle_time_ms"):
         response.throttle_time_ms = max(pause, response.throttle_time_ms)
     return pause
 
