@@ -10,6 +10,7 @@ from aiokafkawire.records.batch import RecordBatch
 from aiokafkawire.testing.cluster.api_error import ApiError
 from aiokafkawire.testing.logs.end_marker import EndMarker, end_marker
 from aiokafkawire.testing.logs.log import PartitionLog
+from aiokafkawire.testing.logs.log_cleaner import compact
 
 
 def send(log: PartitionLog, producer_id: int, sequence: int = 0, *, epoch: int = 0, transactional: bool = True) -> int:
@@ -136,3 +137,16 @@ def test_producers_are_forgotten_unless_their_transaction_is_open() -> None:
     with pytest.raises(ApiError) as refused:
         send(log, 2, 55)
     assert refused.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_compaction_keeps_the_sequence_numbers_of_a_producer_whose_transaction_has_ended() -> None:
+    log = PartitionLog("t", 0)
+    send(log, 1)
+    log.append_marker(1, 0, True, 0, timestamp=2000, version=0)  # which leaves the epoch
+    send(log, 2, transactional=False)  # the same key
+    send(log, 3, transactional=False)
+    commit_all(log)
+    compact(log)
+    log.truncate(3)  # a new leader reads the states of producers from what is left
+    assert {state.producer_id: state.last_sequence for state in log.producers.active()} == {1: 0, 2: 0}
+    assert send(log, 1, 1) == 3

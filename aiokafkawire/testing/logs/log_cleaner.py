@@ -41,7 +41,8 @@ def compact(log: PartitionLog, *, keep_tombstones: bool = True) -> bool:
     for batch in cleanable:
         if not batch.header.is_control and batch.header.base_offset not in aborted:
             newest.update((record.key, record.offset) for record in _records(batch) if record.key is not None)
-    last_of = {batch.header.producer_id: batch.header.base_offset for batch in batches}
+    data = [batch.header for batch in batches if not batch.header.is_control]
+    last_of = {header.producer_id: header.base_offset for header in data}
     stored: list[bytes | memoryview] = []
     for batch in batches:
         header = batch.header
