@@ -176,8 +176,11 @@ class MembershipDriver:
                 scope.cancel()
             await self._cluster.brokers.close_lanes(self.lane)
         self._worker.wake()
-        with anyio.move_on_after(deadline.left(self._clock())):
-            await self.until(lambda: self.machine.state is GroupState.OUTSIDE)
+        try:
+            with anyio.move_on_after(deadline.left(self._clock())):
+                await self.until(lambda: self.machine.state is GroupState.OUTSIDE)
+        finally:
+            self._leave_by = None  # later leaves, as after a poll timeout, have deadlines of their own
 
     async def until(self, reached: Callable[[], bool]) -> None:
         """Wait until ``reached`` returns True; it is called again at each :meth:`notify`, and when requests are due."""

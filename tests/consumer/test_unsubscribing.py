@@ -1,0 +1,64 @@
+"""Consumers that unsubscribe: they stay outside of the group, and may join it again later. In virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+from support.group_lives import COUNT, GROUP, TOPIC, Life, in_a_group, membership_of
+from support.readers import Reader
+
+from aiokafkawire.group.membership import GroupState
+from aiokafkawire.protocol.api import ApiKey
+
+PROTOCOLS = pytest.mark.parametrize("protocol", ["classic", "consumer"])
+
+
+async def join(life: Life, protocol: str, *topics: str, **options: Any) -> Reader:
+    """Return a member that may take 20 s between two polls."""
+    named = topics or (() if "pattern" in options else (TOPIC,))
+    options = {"group_protocol": protocol, "max_poll_interval_ms": 20_000, **options}
+    client = await life.client("one", metadata_max_age_ms=1_000)
+    return await life.readers.join(client, GROUP, *named, **options)
+
+
+def joins(life: Life) -> int:
+    """Return how many requests to join the group were sent."""
+    heartbeats = life.broker.requests.of(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+    return len(life.broker.requests.of(ApiKey.JOIN_GROUP)) + sum(sent.request.member_epoch == 0 for sent in heartbeats)
+
+
+def leaves(life: Life) -> int:
+    """Return how many requests to leave the group were sent."""
+    heartbeats = life.broker.requests.of(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+    return len(life.broker.requests.of(ApiKey.LEAVE_GROUP)) + sum(sent.request.member_epoch < 0 for sent in heartbeats)
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    for _ in range(1_000):
+        if reached():
+            return
+        await anyio.sleep(0.1)
+    raise AssertionError("waited in vain")
+
+
+async def until_overdue(one: Reader) -> None:
+    driver = membership_of(one)
+    await until(lambda: driver.overdue and driver.machine.state is GroupState.OUTSIDE and driver.machine.task is None)
+
+
+@PROTOCOLS
+def test_a_member_that_has_subscribed_again_still_leaves_when_its_user_polls_no_more(protocol: str) -> None:
+    @in_a_group(feeds=False)
+    async def _(life: Life) -> None:
+        one = await join(life, protocol, reads=False)
+        await life.readers.share(one, count=COUNT)
+        await one.consumer.unsubscribe()
+        one.subscribe(TOPIC)
+        await life.readers.share(one, count=COUNT)
+        before = leaves(life)
+        await until_overdue(one)
+        assert leaves(life) == before + 1
+        assert membership_of(one).trouble is None
