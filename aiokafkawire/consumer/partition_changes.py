@@ -214,11 +214,11 @@ class PartitionChanges:
                     self._positions.withhold(state, False)
                 self._fetcher.wake()
                 return
-        if self._auto_commit is not None:
-            await self._auto_commit.commit_finished(within=self.commit_timeout)
         try:
+            if self._auto_commit is not None:
+                await self._auto_commit.commit_finished(within=self.commit_timeout)
             await self._call_listener(self._topics.listeners.on_revoked, partitions)
-        finally:  # a listener that is cut off in the middle, as close() does, is not called for its partitions again
+        finally:  # also if the commit or the listener is cut off in the middle, as close() and unsubscribe() do
             self._drop(partitions, reason)
 
     def _drop(self, partitions: Sequence[TopicPartition], reason: str, *, lost: bool = False) -> None:

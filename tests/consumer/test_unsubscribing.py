@@ -62,3 +62,18 @@ def test_a_member_that_has_subscribed_again_still_leaves_when_its_user_polls_no_
         await until_overdue(one)
         assert leaves(life) == before + 1
         assert membership_of(one).trouble is None
+
+
+@PROTOCOLS
+def test_a_commit_that_is_not_answered_leaves_no_partitions_behind(protocol: str) -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        one = await join(life, protocol)
+        await life.readers.share(one, count=COUNT)
+        await life.under_way()
+        async with life.broker.hold(ApiKey.OFFSET_COMMIT):
+            await one.consumer.unsubscribe(timeout=1)
+        assert one.consumer.assignment == ()
+        one.subscribe(TOPIC)
+        await life.readers.share(one, count=COUNT)
+        await life.all_read()
