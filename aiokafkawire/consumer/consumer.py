@@ -346,7 +346,7 @@ class Consumer(MetricsPush, Generic[K, V]):
     async def unsubscribe(self, timeout: float = 5.0) -> None:
         """Commit finished records (``enable_auto_commit``) and leave the group, within ``timeout`` seconds.
 
-        :meth:`subscribe` joins again.
+        :meth:`subscribe` joins again. A cancelled call unsubscribes nevertheless, within 5 s.
 
         Raises:
             UsageError: a listener of the consumer called it.
@@ -356,7 +356,7 @@ class Consumer(MetricsPush, Generic[K, V]):
         if self._commits is not None and self._commits.is_listening:
             raise UsageError("a listener cannot unsubscribe the consumer: the rebalance waits for the listener")
         if self._in_group is not None:
-            await self._in_group.unsubscribe(self._deadline(timeout))
+            await finish(self._in_group.unsubscribe, self._deadline(timeout))
 
     def _make_coordinator(
         self, commits: "OffsetCommitter", patience: "RebalancePatience | None"

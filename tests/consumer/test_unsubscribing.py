@@ -65,6 +65,25 @@ def test_a_member_that_has_subscribed_again_still_leaves_when_its_user_polls_no_
 
 
 @PROTOCOLS
+@pytest.mark.parametrize("waits_for", ["commit", "leave"])
+def test_a_cancelled_call_unsubscribes_nevertheless(protocol: str, waits_for: str) -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        leave = ApiKey.LEAVE_GROUP if protocol == "classic" else ApiKey.CONSUMER_GROUP_HEARTBEAT
+        one = await join(life, protocol)
+        await life.readers.share(one, count=COUNT)
+        await life.under_way()
+        async with life.broker.hold(ApiKey.OFFSET_COMMIT if waits_for == "commit" else leave):
+            with anyio.move_on_after(0.5) as cancelled:
+                await one.consumer.unsubscribe()
+        assert cancelled.cancelled_caught
+        assert (one.consumer.assignment, one.consumer.subscription) == ((), ())
+        one.subscribe(TOPIC)
+        await life.readers.share(one, count=COUNT)
+        await life.all_read()
+
+
+@PROTOCOLS
 def test_a_commit_that_is_not_answered_leaves_no_partitions_behind(protocol: str) -> None:
     @in_a_group()
     async def _(life: Life) -> None:
