@@ -167,7 +167,7 @@ class MembershipDriver:
 
     async def leave(self, reason: str, deadline: Deadline, *, stays: bool | None = None) -> None:
         """Leave the group, within the deadline; see :meth:`Membership.leave`."""
-        self._leave_by = deadline
+        self._leave_by, self.overdue = deadline, False
         self.machine.leave(reason, stays=stays)
         heartbeats = [scope for request, scope in self._requests.items() if request.kind is RequestKind.HEARTBEAT]
         if heartbeats:

@@ -65,6 +65,24 @@ def test_a_member_that_has_subscribed_again_still_leaves_when_its_user_polls_no_
 
 
 @PROTOCOLS
+def test_a_consumer_that_was_overdue_and_has_unsubscribed_joins_no_group_when_it_polls(protocol: str) -> None:
+    @in_a_group(feeds=False)
+    async def _(life: Life) -> None:
+        one = await join(life, protocol, reads=False)
+        await life.readers.share(one, count=COUNT)
+        await until_overdue(one)
+        await one.consumer.unsubscribe()
+        member = one.consumer.health().membership
+        assert member is not None
+        assert not member.overdue
+        before = joins(life)
+        assert await one.consumer.poll(timeout=10) == []
+        assert joins(life) == before
+        one.subscribe(TOPIC)
+        await life.readers.share(one, count=COUNT)
+
+
+@PROTOCOLS
 @pytest.mark.parametrize("waits_for", ["commit", "leave"])
 def test_a_cancelled_call_unsubscribes_nevertheless(protocol: str, waits_for: str) -> None:
     @in_a_group()
