@@ -125,6 +125,8 @@ class MembershipDriver:
 
     def request_rejoin(self, reason: str) -> None:
         """Join or rejoin the group; see :meth:`Membership.request_rejoin`."""
+        if self.machine.state is GroupState.OUTSIDE and not self.overdue:
+            self._polled_at = self._clock()  # the time outside of the group does not count
         self.machine.request_rejoin(reason)
         self._worker.wake()
 

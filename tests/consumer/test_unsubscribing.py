@@ -83,6 +83,20 @@ def test_a_consumer_that_was_overdue_and_has_unsubscribed_joins_no_group_when_it
 
 
 @PROTOCOLS
+def test_time_without_a_subscription_does_not_count_as_time_without_a_poll(protocol: str) -> None:
+    @in_a_group(feeds=False)
+    async def _(life: Life) -> None:
+        one = await join(life, protocol, reads=False)
+        await life.readers.share(one, count=COUNT)
+        await one.consumer.unsubscribe()
+        await anyio.sleep(60)
+        one.subscribe(TOPIC)
+        await life.readers.share(one, count=COUNT)
+        assert not membership_of(one).overdue
+        await until_overdue(one)
+
+
+@PROTOCOLS
 @pytest.mark.parametrize("waits_for", ["commit", "leave"])
 def test_a_cancelled_call_unsubscribes_nevertheless(protocol: str, waits_for: str) -> None:
     @in_a_group()
