@@ -292,7 +292,7 @@ class ConsumerCoordinator:
                 metadata.track_topics(self._tasks.watched)
                 self._report_refused(snapshot)
                 reason = self._tasks.rejoin_reason(snapshot)
-                if reason is not None:
+                if reason is not None and not self._changes.leaving:
                     self.driver.request_rejoin(reason)
                 else:
                     self.driver.wake()

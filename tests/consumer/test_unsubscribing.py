@@ -115,6 +115,21 @@ def test_a_cancelled_call_unsubscribes_nevertheless(protocol: str, waits_for: st
         await life.all_read()
 
 
+def test_a_topic_that_appears_while_a_consumer_leaves_does_not_bring_it_back() -> None:
+    @in_a_group(feeds=False)
+    async def _(life: Life) -> None:
+        one = await join(life, "consumer", pattern="t.*")
+        await life.readers.share(one, count=COUNT)
+        async with life.broker.hold(ApiKey.CONSUMER_GROUP_HEARTBEAT), anyio.create_task_group() as tasks:
+            tasks.start_soon(one.consumer.unsubscribe)
+            await until(lambda: membership_of(one).machine.state is GroupState.LEAVING)
+            life.broker.create_topic("t2")
+            await anyio.sleep(3)
+        await anyio.sleep(10)
+        assert membership_of(one).machine.state is GroupState.OUTSIDE
+        assert joins(life) == 1
+
+
 @PROTOCOLS
 def test_a_commit_that_is_not_answered_leaves_no_partitions_behind(protocol: str) -> None:
     @in_a_group()
