@@ -118,7 +118,6 @@ class ClassicMembership:
             self._prepare(reason)
         elif self.state is _FAILED:
             if not isinstance(self.error, FencedInstanceId):
-                self.error = None
                 self._prepare(reason)
         elif self.state is _PREPARING:
             # PrepareRejoin builds the subscription at its end, which will include this change.
@@ -348,8 +347,7 @@ class ClassicMembership:
             self._fail(error)
 
     def _prepare(self, reason: str) -> None:
-        self.reason = reason
-        self._rejoin_reason = None
+        self.error, self.reason, self._rejoin_reason = None, reason, None
         self._enter(_PREPARING)
         self.task = PrepareRejoin(lost=not self.is_member, reason=reason)
 

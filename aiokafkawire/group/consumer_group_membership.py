@@ -148,10 +148,8 @@ class ConsumerGroupMembership:
 
     def request_rejoin(self, reason: str) -> None:
         """Join, now or after the leave in progress; a member sends a heartbeat with its subscription instead."""
-        if self.state is _OUTSIDE and self.task is None:
-            self._prepare(reason)
-        elif self.state is _FAILED and not isinstance(self.error, FencedInstanceId):
-            self.error = None
+        is_refused = self.state is _FAILED and not isinstance(self.error, FencedInstanceId)
+        if is_refused or (self.state is _OUTSIDE and self.task is None):
             self._prepare(reason)
         elif self.state is _STABLE:
             self.reason, self._heartbeat_at = reason, _AT_ONCE
@@ -382,7 +380,7 @@ class ConsumerGroupMembership:
 
     def _prepare(self, reason: str) -> None:
         lost = self.state is _STABLE
-        self.reason, self._rejoin_reason = reason, None
+        self.error, self.reason, self._rejoin_reason = None, reason, None
         self._enter(_PREPARING)
         self.task = PrepareRejoin(lost=lost, reason=reason)
 

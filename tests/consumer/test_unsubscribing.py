@@ -10,6 +10,7 @@ import pytest
 from support.group_lives import COUNT, GROUP, TOPIC, Life, in_a_group, membership_of
 from support.readers import Reader
 
+from aiokafkawire.errors import ErrorCode
 from aiokafkawire.group.membership import GroupState
 from aiokafkawire.protocol.api import ApiKey
 
@@ -94,6 +95,23 @@ def test_time_without_a_subscription_does_not_count_as_time_without_a_poll(proto
         await life.readers.share(one, count=COUNT)
         assert not membership_of(one).overdue
         await until_overdue(one)
+
+
+@PROTOCOLS
+def test_the_error_of_an_earlier_membership_is_over_with_the_next(protocol: str) -> None:
+    @in_a_group(feeds=False)
+    async def _(life: Life) -> None:
+        api = ApiKey.JOIN_GROUP if protocol == "classic" else ApiKey.CONSUMER_GROUP_HEARTBEAT
+        life.broker.on(api, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        one = await join(life, protocol, reads=False)
+        driver = membership_of(one)
+        await until(lambda: driver.machine.state is GroupState.FAILED and driver.machine.task is None)
+        await one.consumer.unsubscribe()
+        one.subscribe(TOPIC)
+        await life.readers.share(one, count=COUNT)
+        member = one.consumer.health().membership
+        assert member is not None
+        assert member.trouble is None
 
 
 @PROTOCOLS
