@@ -77,6 +77,8 @@ class ClientSideAssignment:
         """Whether the consumer keeps its partitions during a rebalance."""
         self._watched: tuple[str, ...] = ()
         self._counted: _Counts = {}
+        # Whether members have racks: without, a broker with a rack that restarts is no reason to rebalance.
+        self._counts_racks = False
 
     def protocols(
         self, topics: Sequence[str], owned: Sequence[TopicPartition], generation: int
@@ -144,11 +146,15 @@ class ClientSideAssignment:
         self._watched = tuple(
             sorted({topic for subscription in subscriptions.values() for topic in subscription.topics})
         )
-        self._counted = _counts(partitions)
+        self._counts_racks = any(subscription.rack_id for subscription in subscriptions.values())
+        self._counted = _counts(partitions, with_racks=self._counts_racks)
 
     def is_outdated(self, partitions: Partitions) -> bool:
-        """Return whether the watched topics' current ``partitions`` differ from those at the assignment."""
-        return bool(self._watched) and _counts(partitions) != self._counted
+        """Return whether the watched topics' current ``partitions`` differ from those at the assignment.
+
+        The racks of their replicas count only if a member has a rack (KIP-881).
+        """
+        return bool(self._watched) and _counts(partitions, with_racks=self._counts_racks) != self._counted
 
     @property
     def watched(self) -> tuple[str, ...]:
@@ -173,7 +179,8 @@ class ClientSideAssignment:
         self._assignors[task.protocol].on_assignment(assignment, task.generation)
 
 
-def _counts(partitions: Partitions) -> _Counts:
+def _counts(partitions: Partitions, *, with_racks: bool) -> _Counts:
     return {
-        topic: sorted((info.partition, sorted(info.racks)) for info in infos) for topic, infos in partitions.items()
+        topic: sorted((info.partition, sorted(info.racks) if with_racks else []) for info in infos)
+        for topic, infos in partitions.items()
     }

@@ -347,6 +347,20 @@ def test_who_asks_again_while_it_still_leaves_comes_back_all_the_same() -> None:
         await life.all_read()
 
 
+@pytest.mark.parametrize("client_rack", ["", "r1"])
+def test_a_broker_with_a_rack_restarts_and_only_members_with_racks_rebalance(client_rack: str) -> None:
+    @in_a_group(feeds=False, racks=("r1", "r2", "r3"))
+    async def _(life: Life) -> None:
+        one, two = await life.both(client={"metadata_max_age_ms": 1_000}, client_rack=client_rack)
+        generation = one.generation
+        await life.sim.crash(life.elsewhere)
+        await anyio.sleep(10)
+        await life.sim.restart(life.elsewhere)
+        await anyio.sleep(10)
+        await life.settled(one, two)
+        assert (one.generation > generation) is bool(client_rack)
+
+
 # --- static members ------------------------------------------------------------------------------------------------
 
 

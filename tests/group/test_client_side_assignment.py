@@ -121,8 +121,8 @@ def test_an_assignment_that_cannot_be_read_is_an_error() -> None:
 # --- as the leader -------------------------------------------------------------------------------------------------
 
 
-def members(*ids: str, topics: tuple[str, ...] = ("a",)) -> list[JoinedMember]:
-    return [JoinedMember(one, None, encode_subscription(Subscription(topics))) for one in ids]
+def members(*ids: str, topics: tuple[str, ...] = ("a",), rack: str | None = None) -> list[JoinedMember]:
+    return [JoinedMember(one, None, encode_subscription(Subscription(topics, rack_id=rack))) for one in ids]
 
 
 def test_a_leader_decides_for_all_and_who_gets_nothing_is_told_so() -> None:
@@ -182,7 +182,7 @@ def test_a_leader_looks_out_for_what_would_change_what_it_decided(
 ) -> None:
     member = ClientSideAssignment([Decided()])
     assert not member.is_outdated(now)
-    subscriptions = member.read([*members("m1"), *members("m2", topics=("b", "a"))])
+    subscriptions = member.read([*members("m1"), *members("m2", topics=("b", "a"), rack="r3")])
     if decides:
         member.assign("decided", subscriptions, INFOS)
     else:
@@ -194,6 +194,13 @@ def test_a_leader_looks_out_for_what_would_change_what_it_decided(
     member.decode(take(leader=False))
     assert len(member.watched) == 0
     assert not member.is_outdated(now)
+
+
+def test_a_leader_of_members_without_racks_does_not_look_out_for_racks() -> None:
+    member = ClientSideAssignment([Decided()], rack=None)
+    member.watch(member.read(members("m1", "m2")), INFOS)
+    assert not member.is_outdated({"a": [PartitionInfo(0, ("r1",)), PartitionInfo(1)]})
+    assert member.is_outdated({"a": [PartitionInfo(0, ("r1",))]})
 
 
 def test_partitions_have_the_racks_of_their_replicas() -> None:
