@@ -1,6 +1,7 @@
 """A consumer's tasks in a consumer group (KIP-848): joins, and reconciles its partitions with its assignment."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Literal
 from uuid import UUID
 
@@ -93,7 +94,9 @@ class ConsumerGroupTasks:
                 for index in indexes
             ]
             ids = {name: topic_id for topic_id, name in names.items()}
-            await self._changes.change_to(assigned, task, named, ids=ids)
+            known = {topic_id: indexes for topic_id, indexes in task.assignment.items() if topic_id in names}
+            take = partial(self.machine.taking, task, known)
+            await self._changes.change_to(assigned, task, named, ids=ids, on_revoked=take)
             self.machine.reconciled(task, self._owned())
         if len(names) < len(task.assignment):
             message = "group %(group)r, member epoch %(generation)d: waiting for the metadata of %(count)d topics"

@@ -188,6 +188,14 @@ class ConsumerGroupMembership:
             self.task = None
             self._enter(_ENTERING)
 
+    def taking(self, task: Task, partitions: TopicIdPartitions) -> None:
+        """Report these partitions of the assignment until :meth:`reconciled`, since the member takes them now.
+
+        If a newer assignment lacks some of them, the coordinator must not give them to others before they are revoked.
+        """
+        if task is self.task:
+            self.owned = _union(self.owned, partitions)
+
     def reconciled(self, task: Task, owned: TopicIdPartitions) -> None:
         """Acknowledge the assignment: the member has the partitions ``owned`` now.
 
@@ -263,9 +271,7 @@ class ConsumerGroupMembership:
         """Return the partitions that the member has or may take before the response; others may get the rest."""
         if not self._requests.reports_partitions:
             return {}
-        owned, assigned = self.owned, self._assignment
-        topics = {*owned, *assigned}
-        return _normalized({topic: {*owned.get(topic, ()), *assigned.get(topic, ())} for topic in topics})
+        return _union(self.owned, self._assignment)
 
     def is_current(self, request: CoordinatorRequest) -> bool:
         """Return whether the response to this request still counts."""
@@ -421,3 +427,7 @@ class ConsumerGroupMembership:
 def _normalized(partitions: Mapping[UUID, Iterable[int]]) -> dict[UUID, list[int]]:
     ordered = ((topic_id, sorted(indexes)) for topic_id, indexes in partitions.items())
     return {topic_id: indexes for topic_id, indexes in ordered if indexes}
+
+
+def _union(one: TopicIdPartitions, other: TopicIdPartitions) -> dict[UUID, list[int]]:
+    return _normalized({topic: {*one.get(topic, ()), *other.get(topic, ())} for topic in {*one, *other}})

@@ -240,6 +240,21 @@ def test_a_newer_assignment_replaces_the_one_that_is_applied() -> None:
     assert (machine.task, machine.owned, machine.wait(20)) == (None, ONE, INTERVAL)
 
 
+def test_partitions_that_are_being_taken_are_reported_until_they_are_revoked() -> None:
+    machine = stable_machine()
+    confirm(machine, 6, {TOPIC: [0, 1, 2]}, now=10)
+    taking = current_task(machine, Reconcile)
+    machine.taking(taking, {TOPIC: [0, 1, 2]})
+    confirm(machine, 6, ONE, now=15)
+    machine.taking(taking, TWO)  # it is obsolete, and takes nothing more
+    confirm(machine, 6, now=20)
+    assert machine.owned == {TOPIC: [0, 1, 2]}
+    machine.reconciled(taking, {TOPIC: [0, 1, 2]})
+    assert given_fields(confirm(machine, 6, now=25)) == set()
+    apply_assignment(machine)
+    assert partitions_in(next_heartbeat(machine, 25)) == ONE
+
+
 def test_a_topic_without_metadata_is_taken_later() -> None:
     machine = stable_machine()
     confirm(machine, 6, TWO, now=10)
