@@ -13,7 +13,15 @@ from ..config import ConsumerConfig
 from ..errors import BrokerError, ConnectionLost, ErrorCode, UnsupportedVersion, UsageError, broker_error
 from ..event_log import EventLog
 from ..group.assignors import Assignor
-from ..group.membership import GroupState, LosePartitions, MemberSettings, Membership, PrepareRejoin, Task
+from ..group.membership import (
+    GroupState,
+    LosePartitions,
+    MemberSettings,
+    Membership,
+    PrepareRejoin,
+    Task,
+    loses_partitions,
+)
 from ..group.membership_driver import MembershipDriver
 from .auto_commit import AutoCommit
 from .fetcher import Fetcher
@@ -241,8 +249,7 @@ class ConsumerCoordinator:
         """Return no more records once the membership has ended, even if a listener delays the loss of partitions."""
 
         def has_ended() -> bool:
-            task = self.machine.task
-            return isinstance(task, LosePartitions) or (isinstance(task, PrepareRejoin) and task.lost)
+            return loses_partitions(self.machine.task)
 
         while not self.driver.has_ended:
             await self.driver.until(has_ended)

@@ -10,7 +10,7 @@ import anyio
 
 from ..cluster.cluster import Cluster
 from ..event_log import EventLog
-from ..group.membership import PrepareRejoin, Task
+from ..group.membership import PrepareRejoin, Task, loses_partitions
 from ..group.membership_driver import MembershipDriver
 from ..observe import PartitionsLost, RebalanceEnded
 from ..runtime import is_being_cancelled, stray_cancellation
@@ -20,7 +20,7 @@ from .fetcher import Fetcher
 from .offset_commits import OffsetCommitter
 from .recreated_topics import is_of_old_topic
 from .subscribed_topics import SubscribedTopics
-from .subscription_state import SubscriptionState, format_partitions
+from .subscription_state import PartitionState, SubscriptionState, format_partitions
 from .topic_subscription import Listener
 
 __all__ = ("PartitionChanges",)
@@ -165,12 +165,15 @@ class PartitionChanges:
         try:
             await self._call_listener(self._topics.listeners.on_assigned, partitions)
         finally:
-            for partition in partitions:
-                state = self._positions.get(partition)
-                if state is not None:
-                    self._positions.withhold(state, False)
-            self._fetcher.wake()
+            self._release(state for partition in partitions if (state := self._positions.get(partition)) is not None)
             self._fetcher.notify()
+
+    def _release(self, states: Iterable[PartitionState]) -> None:
+        """Hand out the records of these partitions again, unless the membership has ended meanwhile."""
+        if not loses_partitions(self._driver.machine.task):
+            for state in states:
+                self._positions.withhold(state, False)
+        self._fetcher.wake()
 
     def withhold_all(self) -> None:
         """Return no more records of any partition, since other members may read them already; see :meth:`lose`."""
@@ -210,9 +213,7 @@ class PartitionChanges:
                     )
                 )
             if task is not driver.machine.task:
-                for state in states:
-                    self._positions.withhold(state, False)
-                self._fetcher.wake()
+                self._release(states)
                 return
         try:
             if self._auto_commit is not None:

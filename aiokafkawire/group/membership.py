@@ -25,6 +25,7 @@ __all__ = (
     "RequestKind",
     "Task",
     "TopicIdPartitions",
+    "loses_partitions",
 )
 
 TopicIdPartitions: TypeAlias = Mapping[UUID, Sequence[int]]
@@ -173,6 +174,11 @@ class LosePartitions:
 Task: TypeAlias = PrepareRejoin | Assign | ApplyAssignment | Reconcile | LosePartitions
 """The client's work between requests to the coordinator, one task at a time. Once :attr:`Membership.task` is another
 task, or None, the task in progress is obsolete."""
+
+
+def loses_partitions(task: Task | None) -> bool:
+    """Return whether the task is to drop all partitions, since the membership has ended."""
+    return isinstance(task, LosePartitions) or (isinstance(task, PrepareRejoin) and task.lost)
 
 
 class Membership(Protocol):

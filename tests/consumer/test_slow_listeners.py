@@ -6,10 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import anyio
-from support.group_lives import COUNT, GROUP, TOPIC, Life, in_a_group
+import pytest
+from support.group_lives import COUNT, GROUP, TOPIC, Life, in_a_group, membership_of
 from support.readers import Partitions, Reader
 
 from aiokafkawire import TopicPartition
+from aiokafkawire.errors import ErrorCode
+from aiokafkawire.group.membership import PrepareRejoin
+from aiokafkawire.protocol.api import ApiKey
 
 
 async def join(life: Life, name: str, protocol: str = "consumer", **options: Any) -> Reader:
@@ -48,3 +52,37 @@ def test_partitions_that_a_listener_still_takes_go_to_another_member_only_after_
         two.on = {"assigned": compare}
         await life.settled(one, two)
         assert shared == []
+
+
+@pytest.mark.parametrize(("word", "seed"), [("assigned", 1), ("revoked", 4)])
+def test_a_member_whose_membership_has_ended_reads_nothing_until_it_has_lost_its_partitions(
+    word: str, seed: int
+) -> None:
+    """Before it loses them, a member that chooses the protocol asks which one its group has by now."""
+
+    @in_a_group(seed=seed)
+    async def _(life: Life) -> None:
+        await anyio.sleep(5)
+        one = await join(life, "one", "auto", reads=False)
+        gate = anyio.Event()
+
+        async def wait(_: Partitions) -> None:
+            await gate.wait()
+
+        if word == "assigned":
+            one.on = {"assigned": wait}
+            await until(lambda: one.words() == ["assigned"])
+        else:
+            await life.readers.share(one, count=COUNT)
+            await anyio.sleep(2)
+            assert {record.partition for record in await one.consumer.poll(10_000)} == set(range(COUNT))
+            await join(life, "two", "auto", reads=False)
+            await until(lambda: any(part.being_given_up for part in one.consumer.health().partitions.values()))
+            await anyio.sleep(5)
+        life.broker.on(ApiKey.CONSUMER_GROUP_HEARTBEAT, answer=ErrorCode.UNKNOWN_MEMBER_ID, client_id="one")
+        async with life.broker.hold(ApiKey.CONSUMER_GROUP_DESCRIBE) as held:
+            machine = membership_of(one).machine
+            await until(lambda: isinstance(machine.task, PrepareRejoin))
+            gate.set()
+            await held.arrived()
+            assert await one.consumer.poll(timeout=3) == []
