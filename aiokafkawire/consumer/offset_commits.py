@@ -158,7 +158,7 @@ class OffsetCommitter:
                         raise RequestTimeout(f"the group rebalanced for longer than {deadline.allowed:g} s") from error
                     # A generation that was incomplete may be complete by now.
                     is_passing = error.code == ErrorCode.REBALANCE_IN_PROGRESS and not self.is_listening
-                    has_changed = self.group.generation_id != group.generation_id or is_passing
+                    has_changed = self.group.generation_id not in (group.generation_id, -1) or is_passing
                     # The next attempt leaves out what was revoked.
                     may_leave_out = all_positions and self.group.generation_id >= 0
                     if not (has_changed if kept() else may_leave_out):
@@ -234,7 +234,11 @@ class OffsetCommitter:
         def is_over() -> bool:
             # Applying an assignment may wait for the user to return from this commit.
             is_settled = machine.task is None or isinstance(machine.task, ApplyAssignment | Reconcile)
-            return not kept() or (not machine.is_rebalancing and is_settled)
+            # Once the membership has ended, the partitions are about to be lost. But that may wait for this commit: a
+            # listener or an auto-commit comes before, and there is one commit at a time.
+            is_awaited = self._listening is not None or self._offsets.is_awaited
+            has_ended = not machine.is_member and is_awaited
+            return has_ended or not kept() or (not machine.is_rebalancing and is_settled)
 
         with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
             await self.driver.until(is_over)

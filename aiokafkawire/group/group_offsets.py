@@ -101,6 +101,11 @@ class GroupOffsets:
         """Let the next commit begin."""
         self._lock.release()
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether another commit waits for the one in progress."""
+        return self._lock.statistics().tasks_waiting > 0
+
     # --- committing ------------------------------------------------------------------------------------
 
     async def commit(

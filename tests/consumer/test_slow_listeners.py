@@ -11,8 +11,8 @@ from support.group_lives import COUNT, GROUP, TOPIC, Life, in_a_group, membershi
 from support.readers import Partitions, Reader
 
 from aiokafkawire import TopicPartition
-from aiokafkawire.errors import ErrorCode
-from aiokafkawire.group.membership import PrepareRejoin
+from aiokafkawire.errors import CommitFailed, ErrorCode
+from aiokafkawire.group.membership import GroupState, PrepareRejoin
 from aiokafkawire.protocol.api import ApiKey
 
 
@@ -86,3 +86,59 @@ def test_a_member_whose_membership_has_ended_reads_nothing_until_it_has_lost_its
             gate.set()
             await held.arrived()
             assert await one.consumer.poll(timeout=3) == []
+
+
+def test_a_commit_does_not_wait_for_a_rebalance_whose_listener_waits_for_the_commit() -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        one = await join(life, "one", "classic", reads=False, enable_auto_commit=False)
+        await life.readers.share(one, count=COUNT)
+        partition = TopicPartition(TOPIC, 0)
+        refused = anyio.Event()
+
+        async def commit(_: Partitions) -> None:
+            await refused.wait()
+            await one.consumer.commit({partition: 0})
+
+        one.on = {"revoked": commit}
+        two = await join(life, "two", "classic")
+        await until(lambda: one.words()[-1:] == ["revoked"])
+        rule = life.broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.UNKNOWN_MEMBER_ID)
+        began = life.sim.now()
+        async with anyio.create_task_group() as tasks:
+
+            async def release() -> None:
+                await rule.met()
+                await anyio.sleep(1)
+                refused.set()
+
+            tasks.start_soon(release)
+            with pytest.raises(CommitFailed):
+                await one.consumer.commit({partition: 0})
+        assert life.sim.now() - began < 5
+        life.readers.read(one)
+        await life.settled(one, two)
+
+
+def test_a_commit_does_not_wait_for_a_rebalance_that_waits_to_commit_by_itself() -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        one = await join(life, "one", "classic", reads=False, auto_commit_interval_ms=600_000)
+        await life.readers.share(one, count=COUNT)
+        await one.consumer.poll(10_000)
+        await one.consumer.poll(timeout=0)
+        life.broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.UNKNOWN_MEMBER_ID, delay_answer=5)
+        began = life.sim.now()
+        async with anyio.create_task_group() as tasks:
+
+            async def commit() -> None:
+                with pytest.raises(CommitFailed):
+                    await one.consumer.commit({TopicPartition(TOPIC, 0): 0})
+
+            tasks.start_soon(commit)
+            two = await join(life, "two", "classic")
+            await until(lambda: membership_of(one).machine.state is GroupState.PREPARING)
+            assert life.sim.now() - began < 5
+        assert life.sim.now() - began < 10
+        life.readers.read(one)
+        await life.settled(one, two)
