@@ -385,7 +385,7 @@ class ConsumerGroupMembership:
             self._fail(error)
 
     def _prepare(self, reason: str) -> None:
-        lost = self.state is _STABLE
+        lost = self.state is _STABLE or isinstance(self.task, LosePartitions)
         self.error, self.reason, self._rejoin_reason = None, reason, None
         self._enter(_PREPARING)
         self.task = PrepareRejoin(lost=lost, reason=reason)

@@ -159,6 +159,8 @@ class MembershipDriver:
         """
         if not self.overdue and self.machine.state is not GroupState.FAILED:
             return
+        if self.machine.state is GroupState.FAILED and self.machine.task is not None:
+            return  # this poll raises the error, once the partitions are lost; the next one rejoins
         self.overdue = False
         self._polled_at = self._clock()
         if self.machine.state is GroupState.FAILED:

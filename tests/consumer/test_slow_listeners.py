@@ -11,7 +11,7 @@ from support.group_lives import COUNT, GROUP, TOPIC, Life, in_a_group, membershi
 from support.readers import Partitions, Reader
 
 from aiokafkawire import TopicPartition
-from aiokafkawire.errors import CommitFailed, ErrorCode
+from aiokafkawire.errors import CommitFailed, ErrorCode, GroupAuthorizationFailed
 from aiokafkawire.group.membership import GroupState, PrepareRejoin
 from aiokafkawire.protocol.api import ApiKey
 
@@ -142,3 +142,28 @@ def test_a_commit_does_not_wait_for_a_rebalance_that_waits_to_commit_by_itself()
         assert life.sim.now() - began < 10
         life.readers.read(one)
         await life.settled(one, two)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_poll_while_a_listener_delays_the_loss_of_partitions_hides_no_error(protocol: str) -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        one = await join(life, "one", protocol, reads=False)
+        gate = anyio.Event()
+
+        async def wait(_: Partitions) -> None:
+            await gate.wait()
+
+        one.on = {"assigned": wait}
+        await until(lambda: one.words() == ["assigned"])
+        api = ApiKey.HEARTBEAT if protocol == "classic" else ApiKey.CONSUMER_GROUP_HEARTBEAT
+        life.broker.on(api, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        await until(lambda: membership_of(one).machine.state is GroupState.FAILED)
+        assert await one.consumer.poll(timeout=1) == []
+        gate.set()
+        with pytest.raises(GroupAuthorizationFailed):
+            await one.consumer.poll(timeout=10)
+        await until(lambda: one.words() == ["assigned", "lost"])
+        life.readers.read(one)
+        await life.settled(one)
+        await life.all_read()
