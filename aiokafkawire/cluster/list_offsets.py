@@ -187,6 +187,8 @@ async def _ask(
         empty = [partition for partition in asked if partition in found and found[partition] is None]
         newer = {partition: OffsetSpec.EARLIEST for partition in empty if asked[partition] != OffsetSpec.EARLIEST}
         if newer:
+            for partition in newer:
+                del found[partition]
             errors |= await _ask(cluster, node, newer, deadline, isolation, found)
     return errors
 

@@ -181,6 +181,21 @@ async def test_only_brokers_that_list_segments_are_asked_again_after_an_unknown_
                     assert read == {T0: OffsetAndTimestamp(4, -1)}
 
 
+async def test_a_time_before_all_segments_is_looked_up_again_if_the_second_request_fails() -> None:
+    async with ScriptedBroker({**SPOKEN, ApiKey.LIST_OFFSETS: Versions(0, 0)}) as a:
+        a.on[ApiKey.METADATA] = lambda _: TOPICS
+        empty, failed, good = (
+            ListOffsetsPartitionResponse(partition_index=0, error_code=error, old_style_offsets=segments)
+            for error, segments in ((0, []), (ErrorCode.NOT_LEADER_OR_FOLLOWER, []), (0, [4]))
+        )
+        answers = iter([empty, failed, empty, good])
+        a.on[ApiKey.LIST_OFFSETS] = lambda _: offsets({T0: next(answers)})
+        async with opened(Net(a=a).connect, "a:9092") as cluster:
+            with anyio.fail_after(SOON):
+                read = await look_up_offsets(cluster, {T0: OffsetSpec.at(5)}, cluster.deadline(10))
+        assert read == {T0: OffsetAndTimestamp(4, -1)}
+
+
 async def test_a_record_that_is_appended_during_the_lookup_of_a_start_is_not_skipped() -> None:
     async with Broker(port=None) as broker:
         broker.create_topic("t")
