@@ -197,6 +197,10 @@ class GroupOffsets:
             nonlocal confirmed
             confirmed = check(ids, response)
 
+        def failed(error: KafkaError) -> None:
+            # A refused commit is a response.
+            self.on_result(None if isinstance(error, BrokerError) and not error.retriable else error)
+
         await self._cluster.ask_coordinator(
             CoordinatorType.GROUP,
             group.group_id,
@@ -205,7 +209,7 @@ class GroupOffsets:
             lane=self._lane,
             wanted=commit_versions(group, by_id=bool(ids), retention_ms=retention_ms),
             check=check_response,
-            failed=self.on_result,
+            failed=failed,
             newer=request,
             patience=patience,
         )

@@ -10,8 +10,8 @@ import pytest
 from support.group_lives import TOPIC, Life, in_a_group, membership_of, partitions
 from support.readers import Reader
 
-from aiokafkawire import TopicPartition
-from aiokafkawire.errors import ErrorCode
+from aiokafkawire import OffsetAndMetadata, TopicPartition
+from aiokafkawire.errors import ErrorCode, OffsetMetadataTooLarge
 from aiokafkawire.group.membership import GroupState
 from aiokafkawire.protocol.api import ApiKey
 
@@ -203,6 +203,24 @@ def test_closing_commits_what_is_finished_before_it_leaves() -> None:
         # At most the record that was in hand comes twice.
         found = life.read()
         assert len(found) - len(set(found)) <= 1
+
+
+def test_closing_waits_for_its_commit_also_after_a_commit_that_was_refused() -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        one = await life.join("one", auto_commit_interval_ms=60_000)
+        await life.settled(one)
+        await life.all_read()
+        async with life.broker.hold(ApiKey.HEARTBEAT):
+            too_large = OffsetAndMetadata(0, "x" * 10_000)
+            with pytest.raises(OffsetMetadataTooLarge):
+                await one.consumer.commit({TopicPartition(TOPIC, 0): too_large})
+            member = one.consumer.health().membership
+            assert member is not None
+            assert member.trouble is None
+            life.broker.on(ApiKey.OFFSET_COMMIT, delay_answer=1)
+            assert 1 <= await closed_within(life, one, 5) < 2
+        assert one.words() == ["assigned", "revoked"]
 
 
 def test_a_static_member_closes_without_a_word() -> None:
