@@ -188,11 +188,16 @@ class ConsumerCoordinator:
             with anyio.move_on_after(deadline.left(self._cluster.runtime.now())) as waiting:
                 with suppress(UsageError):  # the client is closed, and starts no more tasks
                     self._cluster.owner.spawn(self._watch_unreachable, waiting)
-                # The limit leaves time for the LeaveGroup if a listener hangs.
-                with anyio.move_on_after(deadline.left(self._cluster.runtime.now()) * _FOR_LISTENERS):
-                    async with self._changes.lock:
-                        if self.machine.is_member:
-                            await self._changes.revoke(self._changes.assigned, reason=reason)
+                try:
+                    # The limit leaves time for the LeaveGroup if a listener hangs.
+                    with anyio.move_on_after(deadline.left(self._cluster.runtime.now()) * _FOR_LISTENERS):
+                        async with self._changes.lock:
+                            if self.machine.is_member:
+                                await self._changes.revoke(self._changes.assigned, reason=reason)
+                            elif self._changes.assigned:
+                                await self._changes.lose(reason)
+                finally:
+                    self._changes.abandon(reason)
                 await self.driver.leave(reason, deadline, stays=stays)
             if self.machine.state not in (GroupState.LEAVING, GroupState.OUTSIDE):
                 # A silent coordinator may still read a LeaveGroup: without, the group waits for the session timeout.

@@ -222,6 +222,11 @@ class PartitionChanges:
         finally:  # also if the commit or the listener is cut off in the middle, as close() and unsubscribe() do
             self._drop(partitions, reason)
 
+    def abandon(self, reason: str) -> None:
+        """Drop the partitions that are left without calling the user's listener, since another one may hang."""
+        if self._positions.assigned:
+            self._drop(self._positions.assigned, reason)
+
     def _drop(self, partitions: Sequence[TopicPartition], reason: str, *, lost: bool = False) -> None:
         machine = self._driver.machine
         group = machine.settings.group_id

@@ -167,3 +167,31 @@ def test_a_poll_while_a_listener_delays_the_loss_of_partitions_hides_no_error(pr
         life.readers.read(one)
         await life.settled(one)
         await life.all_read()
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_a_consumer_that_unsubscribes_while_a_listener_hangs_has_no_partitions(protocol: str, has_ended: bool) -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        one = await join(life, "one", protocol, reads=False)
+        gate = anyio.Event()
+
+        async def wait(_: Partitions) -> None:
+            await gate.wait()
+
+        one.on = {"assigned": wait}
+        await until(lambda: one.words() == ["assigned"])
+        if has_ended:
+            api = ApiKey.HEARTBEAT if protocol == "classic" else ApiKey.CONSUMER_GROUP_HEARTBEAT
+            life.broker.on(api, answer=ErrorCode.UNKNOWN_MEMBER_ID)
+            await until(lambda: isinstance(membership_of(one).machine.task, PrepareRejoin))
+        await one.consumer.unsubscribe(timeout=1)
+        assert one.consumer.assignment == ()
+        gate.set()
+        assert await one.consumer.poll(timeout=5) == []
+        one.on, one.owned = {}, set()
+        one.subscribe(TOPIC)
+        life.readers.read(one)
+        await life.settled(one)
+        await life.all_read()
