@@ -151,7 +151,7 @@ class ConsumerGroupMembership:
         is_refused = self.state is _FAILED and not isinstance(self.error, FencedInstanceId)
         if is_refused or (self.state is _OUTSIDE and self.task is None):
             self._prepare(reason)
-        elif self.state is _STABLE:
+        elif self.state in (_ENTERING, _STABLE):
             self.reason, self._heartbeat_at = reason, _AT_ONCE
         elif self.state in (_OUTSIDE, _LEAVING):
             self._rejoin_reason = reason

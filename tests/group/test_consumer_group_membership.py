@@ -165,6 +165,15 @@ def test_a_subscription_that_changes_while_a_heartbeat_is_in_flight_is_sent_afte
     assert next_heartbeat(machine, 11).subscribed_topic_names == ["b"]
 
 
+def test_a_subscription_that_changes_while_the_member_joins_is_sent_at_once() -> None:
+    machine = machine_in(ENTERING)
+    join = next_request(machine)
+    machine.subscribe(ServerSubscription(("a", "b")))
+    machine.request_rejoin("other topics")
+    machine.answered(join, confirmed(5), 0)
+    assert next_heartbeat(machine).subscribed_topic_names == ["a", "b"]
+
+
 def test_a_pattern_that_is_gone_is_sent_as_an_empty_one() -> None:
     machine = machine_in(ENTERING)
     machine.subscribe(ServerSubscription((), "a.*"))
