@@ -169,7 +169,7 @@ class PartitionChanges:
             self._fetcher.notify()
 
     def _release(self, states: Iterable[PartitionState]) -> None:
-        """Hand out the records of these partitions again, unless the membership has ended meanwhile."""
+        """Release the withheld records of these partitions, unless the membership has ended meanwhile."""
         if not loses_partitions(self._driver.machine.task):
             for state in states:
                 self._positions.withhold(state, False)

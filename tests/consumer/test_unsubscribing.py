@@ -28,13 +28,15 @@ async def join(life: Life, protocol: str, *topics: str, **options: Any) -> Reade
 def joins(life: Life) -> int:
     """Return how many requests to join the group were sent."""
     heartbeats = life.broker.requests.of(ApiKey.CONSUMER_GROUP_HEARTBEAT)
-    return len(life.broker.requests.of(ApiKey.JOIN_GROUP)) + sum(sent.request.member_epoch == 0 for sent in heartbeats)
+    first = [sent for sent in heartbeats if sent.request.member_epoch == 0]
+    return len(life.broker.requests.of(ApiKey.JOIN_GROUP)) + len(first)
 
 
 def leaves(life: Life) -> int:
     """Return how many requests to leave the group were sent."""
     heartbeats = life.broker.requests.of(ApiKey.CONSUMER_GROUP_HEARTBEAT)
-    return len(life.broker.requests.of(ApiKey.LEAVE_GROUP)) + sum(sent.request.member_epoch < 0 for sent in heartbeats)
+    last = [sent for sent in heartbeats if sent.request.member_epoch < 0]
+    return len(life.broker.requests.of(ApiKey.LEAVE_GROUP)) + len(last)
 
 
 async def until(reached: Callable[[], bool]) -> None:
