@@ -159,13 +159,13 @@ GROUPS = (
         "partitions are reported as owned no more while they are read",
         "a consumer group's partition goes to another member only once it is given up",
         "consumer.consumer_group_tasks",
-        "            await self._changes.change_to(assigned, task, named, ids=ids)\n"
+        "            await self._changes.change_to(assigned, task, named, ids=ids, on_revoked=take)\n"
         "            self.machine.reconciled(task, self._owned())\n",
         "            owned = {ids[name]: [] for name in ids}\n"
         "            for name, index in assigned:\n"
         "                owned[ids[name]].append(index)\n"
         "            self.machine.owned, self.machine._heartbeat_at = owned, 0.0\n"
-        "            await self._changes.change_to(assigned, task, named, ids=ids)\n"
+        "            await self._changes.change_to(assigned, task, named, ids=ids, on_revoked=take)\n"
         "            self.machine.reconciled(task, self._owned())\n",
         "consumer_groups",
     ),
