@@ -115,7 +115,7 @@ def client_health(
         reasons = list(_why_not_ready(reader.membership)) if reader.membership is not None else []
         if reader.failed is not None:
             dead.append(f"{name} has failed: {reader.failed}")
-        elif reader.membership is not None and reader.membership.overdue and reader.membership.subscribed:
+        elif reader.membership is not None and reader.membership.overdue:
             group = reader.membership.group.group_id
             dead.append(f"{name} has left {group!r}, since poll() was not called in time (max_poll_interval_ms)")
         elif reasons:
