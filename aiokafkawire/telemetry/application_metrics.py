@@ -1,5 +1,6 @@
 """ApplicationMetric: a metric of the application that its Kafka client pushes (KIP-1076)."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal
 
@@ -43,7 +44,10 @@ def _check_kind(_: object, __: object, kind: Any) -> None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Return whether a value is a number that a metric can have: a double, or an integer that is no larger."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) <= sys.float_info.max
+    return isinstance(value, float)
 
 
 @attrs.define(eq=False)

@@ -67,6 +67,17 @@ def test_a_function_that_fails_is_logged_once_until_it_works_again(caplog: pytes
     ]
 
 
+def test_an_integer_that_no_double_can_be_leaves_its_metric_out(caplog: pytest.LogCaptureFixture) -> None:
+    """The others are pushed."""
+    metrics = ApplicationMetrics()
+    metrics.register(ApplicationMetric("rows", lambda: 10**400))
+    metrics.register(ApplicationMetric("fine", 1))
+    assert values(metrics) == {"fine": 1}
+    assert "the metric application/rows is not pushed" in caplog.text
+    with pytest.raises(UsageError, match="value must be a number"):
+        ApplicationMetric("rows", -(10**400))
+
+
 def test_a_function_that_raises_a_cancellation_leaves_its_metric_out(caplog: pytest.LogCaptureFixture) -> None:
     """It would end the task that pushes the metrics."""
 
