@@ -100,7 +100,17 @@ WHOLE = [(cls, name) for cls, name in FIELDS if get_type_hints(cls)[name] is int
 def test_a_number_has_bounds(config: Any, name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=rf"^{name} must be a whole number from \d+ to 2147483647, got "):
         make_config(config, {name: value})
-    assert getattr(make_config(config, {name: 2**31 - 1}), name) == 2**31 - 1
+    if name != "linger_ms":  # which has to be less than delivery_timeout_ms
+        assert getattr(make_config(config, {name: 2**31 - 1}), name) == 2**31 - 1
+
+
+def test_no_batch_lingers_until_its_records_have_failed() -> None:
+    with pytest.raises(ConfigError, match="must be less than delivery_timeout_ms, got 5000 and 5000") as raised:
+        ProducerConfig(linger_ms=5_000, delivery_timeout_ms=5_000)
+    assert raised.value.setting == "linger_ms"
+    with pytest.raises(ConfigError, match=r"^linger\.ms must be less than delivery_timeout_ms"):
+        settings_from("linger.ms=120000")
+    assert ProducerConfig(linger_ms=119_999).linger_ms == 119_999
 
 
 CHOICES: list[tuple[Any, str, Sequence[object], Sequence[object]]] = [

@@ -78,7 +78,7 @@ class ProducerConfig:
     """The size at which a batch is full. A larger record is sent in its own batch."""
     linger_ms: int = integer(0)
     """How long a batch waits for more records when no request is in flight. While requests are in flight, batches are
-    filled anyway, so 0 rarely makes batches smaller."""
+    filled anyway, so 0 rarely makes batches smaller. Less than ``delivery_timeout_ms``."""
     buffer_memory: int = integer(33_554_432, minimum=1)
     """How much data may wait to be sent or acknowledged. If more is enqueued, ``send`` waits, and ``send_nowait``
     raises BufferFull."""
@@ -122,6 +122,12 @@ class ProducerConfig:
     def __attrs_post_init__(self) -> None:
         if self.transactional_id == "":
             raise ConfigError("transactional_id must not be empty", setting="transactional_id")
+        if self.linger_ms >= self.delivery_timeout_ms:
+            raise ConfigError(
+                f"linger_ms must be less than delivery_timeout_ms, got {self.linger_ms} and {self.delivery_timeout_ms}: "
+                "a record would fail while its batch still waits for more",
+                setting="linger_ms",
+            )
         asked = [name for name in ("enable_idempotence", "transactional_id") if getattr(self, name)]
         if not asked:
             return

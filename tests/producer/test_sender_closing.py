@@ -23,7 +23,7 @@ async def test_who_waits_for_room_goes_on_when_it_comes_however_long_records_lin
     async with (
         serving({a(0): 1}) as cluster,
         cluster.client() as client,
-        producing(client, buffer_memory=400, linger_ms=60_000) as producer,
+        producing(client, buffer_memory=400, linger_ms=60_000, delivery_timeout_ms=120_000) as producer,
     ):
         with anyio.fail_after(5):
             deliveries = [await producer.enqueue("a", b"x" * 100) for _ in range(10)]

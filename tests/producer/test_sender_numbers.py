@@ -63,7 +63,7 @@ def identities(cluster: FaultyCluster, answer: InitProducerIdResponse) -> None:
 async def test_a_batch_that_is_too_large_is_split_and_every_delivery_finds_its_record() -> None:
     async with serving({a(0): 1}) as cluster, cluster.client() as client:
         cluster.on_produce = lambda node, asked: None
-        async with producing(client, linger_ms=60_000) as producer:
+        async with producing(client, linger_ms=60_000, delivery_timeout_ms=120_000) as producer:
             heard: list[Any] = []
             deliveries = await sent(producer, a(0), *numbers(7))
 
@@ -103,7 +103,7 @@ async def test_what_comes_behind_a_split_stays_behind() -> None:
 async def test_a_record_that_is_too_large_by_itself_fails_alone() -> None:
     async with serving({a(0): 1}) as cluster, cluster.client() as client:
         takes_at_most(cluster, 0)
-        async with producing(client, linger_ms=60_000) as producer:
+        async with producing(client, linger_ms=60_000, delivery_timeout_ms=120_000) as producer:
             deliveries = await sent(producer, a(0), *numbers(3))
             with anyio.fail_after(SOON):
                 with pytest.raises(DeliveryFailed, match="3 records not delivered"):
