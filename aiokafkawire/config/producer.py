@@ -123,9 +123,9 @@ class ProducerConfig:
         if self.transactional_id == "":
             raise ConfigError("transactional_id must not be empty", setting="transactional_id")
         if self.linger_ms >= self.delivery_timeout_ms:
+            got = f"got {self.linger_ms} and {self.delivery_timeout_ms}"
             raise ConfigError(
-                f"linger_ms must be less than delivery_timeout_ms, got {self.linger_ms} and {self.delivery_timeout_ms}: "
-                "a record would fail while its batch still waits for more",
+                f"linger_ms must be less than delivery_timeout_ms, {got}: records would fail while batches still wait",
                 setting="linger_ms",
             )
         asked = [name for name in ("enable_idempotence", "transactional_id") if getattr(self, name)]
