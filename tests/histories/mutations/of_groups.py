@@ -111,8 +111,8 @@ GROUPS = (
         "committed offset is ignored",
         _START,
         "consumer.subscription_state",
-        "return PartitionState(partition, None, self._default, self._epoch, ask_group=self._in_group)",
-        "return PartitionState(partition, None, self._default, self._epoch, ask_group=False)",
+        "return PartitionState(partition, None, self._default_of(partition), self._epoch, ask_group=self._in_group)",
+        "return PartitionState(partition, None, self._default_of(partition), self._epoch, ask_group=False)",
         "groups",
     ),
     Mutation(
