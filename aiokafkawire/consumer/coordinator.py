@@ -241,12 +241,13 @@ class ConsumerCoordinator:
         error, machine = self.machine.error, self.machine
         falls_back = self._chooses and isinstance(error, UnsupportedVersion) and self._tasks.protocol == "consumer"
         try:
-            if error is not None and not falls_back:
-                self._report(error)
             async with self._changes.lock:
                 await self._changes.lose(task.reason)
         finally:
             machine.task_done(task)
+            if error is not None and not falls_back:
+                # Not before: the next poll() rejoins only once the partitions are lost.
+                self._report(error)
         if falls_back and machine.state is GroupState.FAILED:
             self._switch_to("classic", str(error))
 

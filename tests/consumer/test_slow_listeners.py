@@ -195,3 +195,34 @@ def test_a_consumer_that_unsubscribes_while_a_listener_hangs_has_no_partitions(p
         life.readers.read(one)
         await life.settled(one)
         await life.all_read()
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_the_poll_after_the_error_rejoins_although_a_listener_delays_the_loss_of_partitions(protocol: str) -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        one = await join(life, "one", protocol, reads=False)
+        await until(lambda: one.words() == ["assigned"])
+        gate = anyio.Event()
+
+        async def wait(_: Partitions) -> None:
+            await gate.wait()
+
+        async def open_later() -> None:
+            await until(lambda: one.words()[-1] == "lost")
+            await anyio.sleep(1)
+            gate.set()
+
+        async def read() -> None:
+            with pytest.raises(GroupAuthorizationFailed):
+                while await one.consumer.poll(timeout=50):
+                    pass
+            one.on = {}
+            assert await one.consumer.poll(timeout=50)
+
+        one.on = {"lost": wait}
+        api = ApiKey.HEARTBEAT if protocol == "classic" else ApiKey.CONSUMER_GROUP_HEARTBEAT
+        life.broker.on(api, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(open_later)
+            tasks.start_soon(read)
