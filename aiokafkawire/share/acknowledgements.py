@@ -63,9 +63,16 @@ class PendingAcknowledgements:
         return bool(self._renewals)
 
     def add(self, part: AcknowledgedOffsets, number: int) -> None:
-        """Add a range of offsets that have no acknowledgement yet, or only renewals."""
+        """Add a range of offsets that have no acknowledgement yet, or only renewals; or renewals that failed before.
+
+        A renewal does not count beside another acknowledgement of its record, which came later.
+        """
+        offsets: Sequence[int] = range(part.first, part.last + 1)
+        if part.kind == Acknowledge.RENEW:
+            offsets = [offset for offset in offsets if not self._ends(offset)]
+            if not offsets:
+                return
         self.since = number if self.since is None else min(self.since, number)
-        offsets = range(part.first, part.last + 1)
         if part.kind == Acknowledge.RENEW:
             self._renewals.update(dict.fromkeys(offsets, part.by_user))
             return
@@ -76,6 +83,10 @@ class PendingAcknowledgements:
             _append(self._late, part)
             return
         _append(self._ranges, part)
+
+    def _ends(self, offset: int) -> bool:
+        """Return whether an acknowledgement that is no renewal waits here for this offset."""
+        return any(part.first <= offset <= part.last for part in (*self._ranges, *self._late))
 
     def drop(self, first: int, last: int) -> int:
         """Remove the acknowledgements of these offsets; return how many of them the user has made."""

@@ -209,3 +209,15 @@ def test_half_of_a_large_fetch_is_left_when_a_quick_user_needs_the_next() -> Non
     assert not size.wants(4_500, 0)
     size.taken(5.0, 30.0)
     assert not size.wants(1, 0)
+
+
+def test_a_renewal_does_not_come_beside_another_acknowledgement_of_the_record() -> None:
+    pending = PendingAcknowledgements()
+    pending.add(AcknowledgedOffsets(1, 3, Acknowledge.ACCEPT), 2)
+    pending.add(AcknowledgedOffsets(9, 9, Acknowledge.ACCEPT, is_late=True), 2)
+    for offset in (3, 4, 9):
+        pending.add(AcknowledgedOffsets(offset, offset, Acknowledge.RENEW), 1)
+    assert [part[:3] for part in pending.take(renewals=True)] == [
+        (1, 3, Acknowledge.ACCEPT),
+        (4, 4, Acknowledge.RENEW),
+    ]

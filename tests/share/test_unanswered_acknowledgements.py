@@ -6,9 +6,9 @@ from typing import Any
 
 import anyio
 import pytest
-from support.share_simulation import A0, share
+from support.share_simulation import A0, LOCK, share
 
-from aiokafkawire import AcknowledgementFailed, ShareConsumer
+from aiokafkawire import Acknowledge, AcknowledgementFailed, ShareConsumer
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol import ApiKey
 from aiokafkawire.protocol.messages.share_fetch import ShareAcknowledgeResponse, ShareFetchResponse
@@ -82,3 +82,20 @@ def test_what_a_response_lacks_is_not_acknowledged() -> None:
 
 def acknowledges(request: Any) -> bool:
     return any(part.acknowledgement_batches for topic in request.topics for part in topic.partitions)
+
+
+def test_a_renewal_that_failed_for_a_while_spoils_no_acknowledgement_that_follows() -> None:
+    async def body(sim: Simulation, consumer: ShareConsumer[bytes, bytes]) -> None:
+        (record,) = await consumer.poll(1)
+        rule = sim.broker.on(ApiKey.SHARE_ACKNOWLEDGE, answer=unavailable, times=1)
+        consumer.acknowledge(record, Acknowledge.RENEW)
+        sim.network.slow(1, latency=(0.05, 0.05))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(consumer.commit)
+            await anyio.sleep(0.06)  # the renewal is on its way
+            consumer.acknowledge(record)
+        await consumer.commit()
+        assert rule.count == 1
+        assert await consumer.poll(timeout=2 * LOCK) == []
+
+    share(body)
