@@ -173,9 +173,14 @@ class ShareFetcher:
         if records and not self._is_awaited:
             self.requested = 0
         self.locks.hand_out(records)
-        if self.acquires_ahead and self.size.wants(len(self.buffer), 0):
+        if self.acquires_ahead and self.size.wants(self._unread, 0):
             self._worker.wake()
         return records
+
+    @property
+    def _unread(self) -> int:
+        """The number of records that the user has not taken, and of errors, which stand for one or more of them."""
+        return len(self.buffer) + len(self.responses.errors)
 
     async def flush(self) -> None:
         """Send all acknowledgements now, and wait for their results."""
@@ -247,7 +252,7 @@ class ShareFetcher:
             return partial(self._acknowledge, broker, acknowledged, closes=closes) if is_open else None
         if acknowledged and not is_open:
             return partial(self._fetch, broker, {}, [], 0)  # the first request of a session cannot acknowledge
-        fetches = wanted and self.size.wants(len(self.buffer), self.requested)
+        fetches = wanted and self.size.wants(self._unread, self.requested)
         if not self.requested and (broker.is_drained or not self.acquires_ahead):
             fetches = False  # a fetch ahead of an empty log would only delay acknowledgements
         is_due = flush_at is not None and now >= flush_at and (self._flushes or not fetches)
