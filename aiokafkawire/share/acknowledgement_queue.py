@@ -45,13 +45,13 @@ class SentAcknowledgements:
 class AcknowledgementQueue:
     """The acknowledgements of one share consumer. Times are in seconds.
 
-    Each call of the user has a number, so that a commit knows when all acknowledgements before it have results.
+    Acknowledgements are numbered, so that a commit knows when all acknowledgements before it have results.
     """
 
     def __init__(self) -> None:
         self.results: CommitResults = CommitResults()
         self.number: int = 0
-        """The number of the user's last acknowledgement."""
+        """The number of the last acknowledgement; the client's own have that of the user's last one or commit."""
         self._flush_at = 0.0
         self._pending: dict[PartitionKey, PendingAcknowledgements] = {}
         self._acquired: dict[PartitionKey, AcquiredPartition] = {}
@@ -115,6 +115,12 @@ class AcknowledgementQueue:
         sent = SentAcknowledgements({key: found for key, found in ranges.items() if found}, min(numbers, default=None))
         self._sent[sent] = None
         return sent
+
+    def number_so_far(self) -> int:
+        """Return the highest number of the acknowledgements so far; all later ones have higher numbers."""
+        number = self.number
+        self.number += 1
+        return number
 
     def unsettled(self, number: int) -> bool:
         """Return whether acknowledgements up to this number are not sent, or have no result."""

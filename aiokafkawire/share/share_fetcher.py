@@ -185,7 +185,7 @@ class ShareFetcher:
     async def flush(self) -> None:
         """Send all acknowledgements now, and wait for their results."""
         self.locks.end_run()
-        number = self.queue.number
+        number = self.queue.number_so_far()
         self._flushes += 1
         try:
             while self.queue.unsettled(number) and not self._worker.has_ended:

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from support.share_simulation import A0, LOCK, share
 
-from aiokafkawire import Acknowledge, AcknowledgementFailed, ShareConsumer
+from aiokafkawire import Acknowledge, AcknowledgementFailed, ShareConsumer, ShareRecord
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol import ApiKey
 from aiokafkawire.protocol.messages.share_fetch import ShareAcknowledgeResponse, ShareFetchResponse
@@ -99,3 +99,29 @@ def test_a_renewal_that_failed_for_a_while_spoils_no_acknowledgement_that_follow
         assert await consumer.poll(timeout=2 * LOCK) == []
 
     share(body)
+
+
+def test_a_commit_does_not_wait_for_what_the_client_itself_acknowledges_later() -> None:
+    async def body(sim: Simulation, consumer: ShareConsumer[bytes, bytes]) -> None:
+        (record,) = await consumer.poll(1)
+        (unread,) = consumer._fetcher.buffer
+        sim.network.slow(1, latency=(0.1, 0.1))
+        requests = sim.broker.on(ApiKey.SHARE_ACKNOWLEDGE, answer=unchanged, times=None)
+        consumer.acknowledge(record)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(release_soon, consumer, unread)
+            assert await consumer.commit() == {A0: 1}
+            assert requests.count == 1
+
+    share(body, records=2)
+
+
+async def release_soon(consumer: ShareConsumer[bytes, bytes], record: ShareRecord[bytes, bytes]) -> None:
+    """Release a record while the acknowledgements of a commit are on their way."""
+    await anyio.sleep(0.05)
+    consumer._fetcher.locks.release([record])
+
+
+def unchanged(_: object, response: ShareAcknowledgeResponse) -> ShareAcknowledgeResponse:
+    """The response as it is."""
+    return response
