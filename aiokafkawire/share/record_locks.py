@@ -43,9 +43,10 @@ class RecordLocks:
         """How long a lock holds, as brokers say."""
         self.is_known: bool = False
         """Whether a broker has said so."""
-        # The records in process, whose locks are renewed, and the fetches of which records were handed out.
+        # The records in process, whose locks are renewed, and the fetches of which records were handed out or are read.
         self._held: dict[ShareRecord[Any, Any], None] = {}
         self._handed_out: dict[AcquiredPartition, None] = {}
+        self._arriving: dict[AcquiredPartition, None] = {}
         self._acquisitions = Acquisitions()
         self._renewals = LockRenewals()
         self._run = AcknowledgedRun(place)
@@ -78,6 +79,11 @@ class RecordLocks:
             for record in [record for record in self._held if record.acquisition.has_lost(record.offset)]:
                 del self._held[record]
         self._queue.lose(acquisition)
+        self._arriving[acquisition] = None
+
+    def arrived(self, acquisition: AcquiredPartition) -> None:
+        """Take notice that the records of a fetch are read: they wait for the user, or were dropped or acknowledged."""
+        self._arriving.pop(acquisition, None)
 
     def release(self, records: Iterable[ShareRecord[Any, Any]]) -> None:
         """Release records that the user will not get."""
@@ -99,7 +105,7 @@ class RecordLocks:
         """Drop and renew no more of these records, since the broker has probably released them."""
         self.end_run()
         self.drop(lambda record: is_over(record.acquisition))
-        for acquisition in self._handed_out:
+        for acquisition in (*self._handed_out, *self._arriving):
             acquisition.is_over = acquisition.is_over or is_over(acquisition)
 
     # --- records in the user's hands -------------------------------------------------------------------------

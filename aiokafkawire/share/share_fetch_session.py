@@ -73,12 +73,17 @@ class ShareFetchSession:
 
 @attrs.define(eq=False)
 class ShareBroker:
-    """The state of one broker; ``is_drained`` means that the last fetch from it has brought nothing."""
+    """The state of one broker.
+
+    ``is_busy`` means that a request is unanswered; ``is_reading`` that records of the last fetch are being decompressed
+    or deserialized, so that there is no other fetch; ``is_drained`` that the last fetch has brought nothing.
+    """
 
     node: Node
     backoff: Backoff
     session: ShareFetchSession = attrs.field(factory=ShareFetchSession)
     is_busy: bool = False
+    is_reading: bool = False
     is_drained: bool = False
     retry_at: float = 0.0
     error: KafkaError | None = None

@@ -31,7 +31,7 @@ from .share_fetch_session import PartitionKey, ShareBroker
 from .share_record import RecordOwner
 from .share_reports import ShareReports
 from .share_requests import acknowledge_request, fetch_request
-from .share_responses import ShareResponses
+from .share_responses import FetchedPartition, ShareResponses
 
 __all__ = ("ShareFetcher",)
 
@@ -248,11 +248,13 @@ class ShareFetcher:
         """Return the next exchange with a broker; None if nothing is due."""
         is_open, flush_at = broker.session.is_open, self.queue.flush_at
         if self.responses.is_closing:
-            closes = not self.queue.needs_two_requests(acknowledged)
-            return partial(self._acknowledge, broker, acknowledged, closes=closes) if is_open else None
+            closes = not (broker.is_reading or self.queue.needs_two_requests(acknowledged))
+            if not is_open or not (acknowledged or closes):
+                return None
+            return partial(self._acknowledge, broker, acknowledged, closes=closes)
         if acknowledged and not is_open:
             return partial(self._fetch, broker, {}, [], 0)  # the first request of a session cannot acknowledge
-        fetches = wanted and self.size.wants(self._unread, self.requested)
+        fetches = wanted and not broker.is_reading and self.size.wants(self._unread, self.requested)
         if not self.requested and (broker.is_drained or not self.acquires_ahead):
             fetches = False  # a fetch ahead of an empty log would only delay acknowledgements
         is_due = flush_at is not None and now >= flush_at and (self._flushes or not fetches)
@@ -290,18 +292,33 @@ class ShareFetcher:
             max_wait_ms=wait_ms,
         )
 
+        found: list[FetchedPartition] = []
+
         async def exchange(connection: Connection) -> None:
             began = self._clock()
             response = await connection.request(request, timeout=wait_ms / 1000 + self._timeout, wanted=SHARE_VERSIONS)
             seconds = self._clock() - began
-            found = await self.responses.fetched(broker, wanted, response, sent, began)
+            found.extend(self.responses.fetched(broker, wanted, response, sent, began))
             self._reports.fetched(broker.node, wanted, response, seconds)
-            broker.is_drained = not found
-            if not found and self._clock() - began < wait_ms / 2000:
+            broker.is_drained, broker.is_reading = not found, bool(found)
+            if not found and seconds < wait_ms / 2000:
                 # The broker has found records of aborted transactions only, and has more.
                 broker.retry_at = self._clock() + _EARLY_PAUSE
 
         await self._exchange(broker, sent, exchange)
+        if found:
+            await self._read(broker, found)
+
+    async def _read(self, broker: ShareBroker, found: list[FetchedPartition]) -> None:
+        """Read the records of a fetch. Deserializers may wait, and acknowledgements and renewals must not."""
+        try:
+            await self.responses.read(found)
+        except Exception as raised:
+            self.responses.report_once(as_kafka_error(raised, f"share group {self._config.group_id!r}"))
+        finally:
+            broker.is_reading = False
+            self.notify()
+            self._worker.wake()
 
     async def _acknowledge(
         self, broker: ShareBroker, acknowledged: list[PartitionKey], *, closes: bool = False

@@ -1,8 +1,8 @@
 """Handles brokers' answers to a share consumer: records, results of acknowledgements, leaders and errors."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Node
@@ -24,10 +24,14 @@ from .share_buffer import ShareBuffer
 from .share_fetch_session import PartitionKey, ShareBroker
 from .share_record import RecordOwner
 
-__all__ = ("ShareResponses",)
+__all__ = ("FetchedPartition", "ShareResponses")
 
 _LARGE: Final = 64 * 1024
 """The size in bytes above which compressed batches are decompressed on a thread."""
+
+
+FetchedPartition: TypeAlias = tuple[AcquiredPartition, ShareFetchResponsePartitionData]
+"""The records of one partition that a fetch has acquired, and their bytes."""
 
 
 class ShareResponses:
@@ -118,15 +122,15 @@ class ShareResponses:
 
     # --- records -----------------------------------------------------------------------------------------
 
-    async def fetched(
+    def fetched(
         self,
         broker: ShareBroker,
         wanted: Mapping[PartitionKey, TopicPartition],
         response: ShareFetchResponse,
         sent: SentAcknowledgements,
         began: float,
-    ) -> bool:
-        """Handle the response to a fetch that was sent at the time ``began``; return whether it has brought records.
+    ) -> list[FetchedPartition]:
+        """Handle the response to a fetch that was sent at the time ``began``; return what it has brought, to be read.
 
         Raises:
             BrokerError: the broker refused the whole request.
@@ -138,7 +142,7 @@ class ShareResponses:
         }
         for key in sent.ranges:
             self._settle(broker, sent, key, answered[key].acknowledge_error_code if key in answered else None)
-        has_found = False
+        found: list[FetchedPartition] = []
         for key, data in answered.items():
             partition = wanted.get(key)
             if data.error_code != ErrorCode.NONE:
@@ -150,12 +154,21 @@ class ShareResponses:
                     key, partition, broker.node.node_id, began + self._locks.seconds, ranges
                 )
                 self._locks.begin(acquisition)
-                await self._take_partition(acquisition, data)
-                has_found = True
+                found.append((acquisition, data))
         self._use_leaders(answered, response)
-        return has_found
+        return found
 
-    async def _take_partition(self, acquisition: AcquiredPartition, data: ShareFetchResponsePartitionData) -> None:
+    async def read(self, found: Iterable[FetchedPartition]) -> None:
+        """Read the records that a fetch has brought, for the user to take."""
+        found = list(found)
+        try:
+            for acquisition, data in found:
+                await self._read_partition(acquisition, data)
+        finally:
+            for acquisition, _ in found:
+                self._locks.arrived(acquisition)
+
+    async def _read_partition(self, acquisition: AcquiredPartition, data: ShareFetchResponsePartitionData) -> None:
         partition, check_crcs = acquisition.partition, self._form.check_crcs
         try:
             batches = batches_of(data.records, partition)
@@ -168,9 +181,12 @@ class ShareResponses:
         delivered = delivered_records(batches, data.acquired_records, partition, self._form)
         if self._form.deserializer is not None:
             await deserialize(delivered, self._form.deserializer, self._form.failures)
-        for part in delivered.acknowledged:
-            self._locks.add(acquisition, part)
         self.errors.extend(delivered.errors)
+        if acquisition.is_over or acquisition.lost:
+            return  # the broker has released the records meanwhile
+        is_late = acquisition.first_end <= self._clock()
+        for part in delivered.acknowledged:
+            self._locks.add(acquisition, part._replace(is_late=is_late))
         records = share_records(delivered.records, delivered.counts, acquisition, self.owner)
         if self.assigned.get(acquisition.key) == partition:
             self._buffer.put(records, self._clock())
