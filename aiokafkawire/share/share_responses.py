@@ -1,13 +1,14 @@
 """Handles brokers' answers to a share consumer: records, results of acknowledgements, leaders and errors."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeAlias
 
 from ..cluster.cluster import Cluster
 from ..cluster.metadata import Node
 from ..config import ShareConsumerConfig
-from ..errors import ErrorCode, KafkaError, Refresh, WireError, broker_error
+from ..errors import CorruptBatch, ErrorCode, KafkaError, Refresh, WireError, broker_error
 from ..protocol.messages.share_fetch import (
     ShareAcknowledgeResponse,
     ShareFetchResponse,
@@ -172,12 +173,13 @@ class ShareResponses:
         partition, check_crcs = acquisition.partition, self._form.check_crcs
         try:
             batches = batches_of(data.records, partition)
-            for batch in batches:
-                if batch.header.codec and batch.header.size > _LARGE:
-                    await self._cluster.runtime.offload(partial(batch.prepare, check_crcs=check_crcs))
         except KafkaError as error:
             self.errors.append(error)
             batches = []
+        for batch in batches:
+            if batch.header.codec and batch.header.size > _LARGE:
+                with suppress(CorruptBatch):  # which delivered_records() meets again, and releases the batch's records
+                    await self._cluster.runtime.offload(partial(batch.prepare, check_crcs=check_crcs))
         delivered = delivered_records(batches, data.acquired_records, partition, self._form)
         if self._form.deserializer is not None:
             await deserialize(delivered, self._form.deserializer, self._form.failures)
