@@ -121,6 +121,7 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
             self._polls.append(poll)
             if self._left:
                 poll.records = [self._left.popleft() for _ in range(min(limit, len(self._left)))]
+                self._consumer._hand_out_again(poll.records)
             elif ends:
                 poll.records = [await anext(self._consumer)]
             else:
@@ -135,6 +136,7 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         for poll in list(self._polls):
             if poll.is_interrupted:
                 await poll.ended.wait()
+                self._consumer._take_back(poll.records)
                 self._left.extend(poll.records)
                 poll.records = []
         self._polls = [poll for poll in self._polls if not (poll.is_interrupted or poll.has_returned)]
@@ -153,7 +155,11 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
 
     def commit(self, timeout: float | None = None) -> Mapping[TopicPartition, int]:
         """Send all acknowledgements, and wait for the answers; see :meth:`aiokafkawire.ShareConsumer.commit`."""
-        return self._loop.call(self._consumer.commit, timeout)
+        return self._loop.call(self._commit_on_loop, timeout)
+
+    async def _commit_on_loop(self, timeout: float | None) -> Mapping[TopicPartition, int]:
+        await self._collect_interrupted()  # the user has not got their records, so the mode "implicit" accepts none
+        return await self._consumer.commit(timeout)
 
     # --- the subscription --------------------------------------------------------------------------------
 

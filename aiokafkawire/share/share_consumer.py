@@ -1,8 +1,8 @@
 """The consumer of a share group (KIP-932)."""
 
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, groupby
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
@@ -354,6 +354,18 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         if self._in_hand:
             self._fetcher.locks.accept(self._in_hand)
             self._in_hand = []
+
+    def _take_back(self, records: Iterable[ShareRecord[K, V]]) -> None:
+        """Take notice that the user has not got these records, so that a commit must not accept them."""
+        unseen = set(records)
+        parts = ([record for record in part if record not in unseen] for part in self._in_hand)
+        self._in_hand = [part for part in parts if part]
+
+    def _hand_out_again(self, records: Iterable[ShareRecord[K, V]]) -> None:
+        """Take notice that the user gets records that were taken back; those before are accepted, as by a poll."""
+        if self._is_implicit:
+            self._accept_in_hand()
+            self._in_hand = [list(part) for _, part in groupby(records, lambda record: id(record.acquisition))]
 
     async def commit(self, timeout: float | None = None) -> Mapping[TopicPartition, int]:
         """Send all acknowledgements, and wait for the brokers' answers.

@@ -144,3 +144,27 @@ def test_signals_at_random_moments_lose_nothing(kafka: blocking.Client, topic: s
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert found == list(range(COUNT))
+
+
+def test_a_commit_does_not_accept_the_records_of_an_interrupted_poll(
+    kafka: blocking.Client, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with kafka.share_consumer(topic, group_id=group, share_acknowledgement_mode="implicit") as consumer:
+        first = consumer.poll(1, timeout=30)
+        call = kafka.loop.call
+
+        def interrupted(*args: Any) -> None:
+            call(*args)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(kafka.loop, "call", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                consumer.poll(5, timeout=30)
+        assert consumer.commit() == {TopicPartition(topic, 0): len(first)}
+        two = consumer.poll(2, timeout=30)
+        assert consumer.commit() == {TopicPartition(topic, 0): len(two)}
+        last = consumer.poll(1, timeout=30)
+        assert [number(record) for record in first + two + last] == [0, 1, 2, 3]
+    with kafka.share_consumer(topic, group_id=group) as consumer:
+        assert number(consumer.poll(1, timeout=30)[0]) == 3  # closing has released it
