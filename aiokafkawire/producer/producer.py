@@ -233,8 +233,8 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
             raise self._cluster.metadata.not_ready(topic)
         available = self._with_leader(topic, known)
         sticky = None if self._partitioning.sticky is None else self._partitioning.sticky.get(topic)
-        if sticky is not None and sticky.available is not available:
-            sticky = None  # its partition may have lost its leader
+        if sticky is not None and (sticky.available is not available or sticky.partition >= len(known.partitions)):
+            sticky = None  # its partition may have lost its leader, or the topic was made anew with fewer partitions
         return OpenTopic(topic, len(known.partitions), available, sticky)
 
     def _require_open(self) -> None:

@@ -193,3 +193,23 @@ async def test_a_partition_that_the_new_topic_lacks_is_an_error_at_once() -> Non
             with pytest.raises(UnknownTopicOrPartition, match="made again with 1 partitions: there is no a-1"):
                 await producer.send("a", b"0", partition=1)
             assert (await producer.send("a", b"1")).partition == 0
+
+
+async def test_records_without_a_key_go_to_the_partitions_of_a_smaller_topic_before_it_has_leaders() -> None:
+    many = 100
+    async with (
+        serving({a(number): -1 for number in range(many)}) as cluster,
+        cluster.client() as client,
+        producing(client) as producer,
+    ):
+        await refresh(producer)
+        await producer.partitions_for("a")
+        producer.send_nowait("a", b"to a partition of the old topic")
+        for number in range(1, many):
+            del cluster.leaders[a(number)]
+        cluster.make_again("a")
+        await refresh(producer)
+        delivery = producer.send_nowait("a", b"new")
+        cluster.move(a(0), 1)
+        assert (await delivery).partition == 0
+        producer.purge()
