@@ -548,7 +548,9 @@ class Sender:
         """Fail every batch that has no result; this is called when the sender ends, for any reason."""
         self._on_stop()
         why = "the producer was closed before the record was acknowledged; it may have been written"
-        for batch in self.accumulator.unfinished:
+        unfinished = self.accumulator.unfinished
+        self.accumulator.take_waiting(lambda batch: True)  # a batch that is left there would fail once more by a purge
+        for batch in unfinished:
             if not batch.result.completed:
                 self.completion.fail(batch, ConnectionLost(f"{batch.partition}: {why}"))
 

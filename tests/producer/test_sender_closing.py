@@ -204,3 +204,18 @@ async def test_purging_leaves_what_is_in_flight() -> None:
             await cluster.held[0].answer(cluster.written(cluster.held[0]))
             assert (await sent).offset == 0
         assert cluster.values(a(0)) == [b"0"]
+
+
+async def test_records_that_were_given_up_by_closing_are_not_dropped_once_more_by_a_purge() -> None:
+    async with serving({a(0): 1}) as cluster, cluster.client() as client:
+        silent(cluster)
+        async with producing(client, batch_size=1, max_in_flight_requests_per_connection=1) as producer:
+            deliveries = [await producer.enqueue("a", value) for value in (b"in flight", b"waits")]
+            await cluster.holds(1)
+            with pytest.raises(DeliveryFailed, match="2 records not delivered"):
+                await producer.close(0)
+            assert producer.purge() == 0
+            for delivery in deliveries:
+                with pytest.raises(ConnectionLost):
+                    await delivery
+            assert producer.health().buffered == 0
