@@ -141,6 +141,7 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
     async def close(self, timeout: float | None = None) -> None:
         """Send the records that wait, and close the producer, within ``delivery_timeout_ms``. May be called again.
 
+        A commit that is in progress is completed first, and an open transaction is aborted, within ``max_block_ms``.
         If the call is cancelled, closing takes at most 5 seconds more; records that are not acknowledged by then fail.
 
         Args:
@@ -185,7 +186,11 @@ class Producer(Appender[K, V], MetricsPush, Generic[K, V]):
         try:
             await self.flush()
         finally:
-            await self._stop()
+            try:
+                if self._transactions is not None:
+                    await self._transactions.end_open(self._sender.wait_until_idle)
+            finally:
+                await self._stop()
 
     def _stop_at_failure(self) -> None:
         """Let the first failed batch stop the producer, which then fails records not in flight and refuses new ones."""

@@ -27,6 +27,7 @@ from ..types import (
     normalize_offsets,
 )
 from .batch import ProducerBatch
+from .open_transaction import OpenTransaction
 from .sender import Sender
 from .transaction_manager import TransactionManager
 from .transaction_state_machine import TransactionPhase
@@ -69,6 +70,7 @@ class Transaction(Generic[K, V]):
     def __init__(self, producer: "Producer[K, V]", sender: Sender, manager: TransactionManager) -> None:
         self._producer, self._sender, self._manager = producer, sender, manager
         self._state, self._began = "new", math.inf
+        self._opened: OpenTransaction | None = None
         self._has_begun_to_commit = False
 
     async def __aenter__(self) -> Self:
@@ -78,17 +80,20 @@ class Transaction(Generic[K, V]):
             raise UsageError("this producer has a transaction open already: one at a time")
         self._began = self._producer._cluster.runtime.now()
         await self._manager.begin()
-        self._state = "open"
+        self._state, self._opened = "open", self._manager.state.transaction
         return self
 
     async def __aexit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._state = "over"
-        if error is None:
+        if self._manager.state.transaction is not self._opened:
+            if error is None:
+                raise UsageError("nothing was committed: closing the producer has aborted the transaction")
+        elif error is None:
             await self._commit()
-            return
-        await self._abort_because(error)
+        else:
+            await self._abort_because(error)
 
     # --- its content -------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -266,6 +267,22 @@ class TransactionManager:
             self._abort_scheduled = False
             self._notify()
             self.wake()
+
+    async def end_open(self, finish_batches: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the end of a commit or abort in progress; abort a transaction that is open otherwise.
+
+        The brokers would keep a transaction that is left open for ``transaction_timeout_ms``, and readers of committed
+        records would wait as long. Return without an error if the end takes longer than ``max_block_ms``.
+        """
+        if self.has_ended:
+            return  # the client was closed before
+        if self.state.phase is TransactionPhase.OPEN and not self.is_aborting:
+            self.abort(finish_batches)
+        with suppress(RequestTimeout, UsageError):
+            await self.wait_until(self._has_no_open, "ending the transaction")
+
+    def _has_no_open(self) -> bool:
+        return not self.is_aborting and self.state.phase not in (TransactionPhase.OPEN, TransactionPhase.COMMITTING)
 
     def _is_committing(self, transaction: OpenTransaction) -> bool:
         return self.state.transaction is transaction and self.state.phase is TransactionPhase.COMMITTING
