@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from ..loop_thread import LoopThread
 from ..other_clients_names import BLOCKING_PRODUCER, add_hints
-from ..producer.many_records import ArrowData
+from ..producer.many_records import ArrowData, check_column
 from ..producer.producer import Producer as AsyncProducer
 from ..records.batch import Delivery as AsyncDelivery
 from ..records.delivery_result import DeliveryCallback
@@ -22,6 +22,12 @@ __all__ = ("Delivery", "Producer", "Transaction")
 
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
+
+
+def _listed(name: str, column: Iterable[T]) -> list[T] | tuple[T, ...]:
+    check_column(name, column)
+    return column if isinstance(column, list | tuple) else list(column)
 
 
 class _Sending(Generic[K, V]):
@@ -67,12 +73,15 @@ class _Sending(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> list[RecordMetadata]:
-        """Send many records, wait until all are acknowledged, and return their metadata."""
+        """Send many records, wait until all are acknowledged, and return their metadata.
+
+        The values and keys are iterated on the calling thread, before the first record is sent.
+        """
         return self._loop.call(
             self._sending.send_many,
             topic,
-            values,
-            keys=keys,
+            _listed("values", values),
+            keys=None if keys is None else _listed("keys", keys),
             partition=partition,
             timestamp_ms=timestamp_ms,
             headers=headers,
