@@ -135,5 +135,8 @@ def _length(name: str, column: Any) -> int:
 
 
 def _part(column: Any, first: int, count: int) -> Sequence[Any]:
-    part = column[first : first + count]
-    return cast("Sequence[Any]", part.to_pylist() if hasattr(part, "to_pylist") else part)
+    # A series of pandas finds items, and some slices, by their labels, and not by their places.
+    part = getattr(column, "iloc", column)[first : first + count]
+    if hasattr(part, "to_pylist"):
+        return cast("Sequence[Any]", part.to_pylist())
+    return part if isinstance(part, list | tuple) else list(part)
