@@ -196,7 +196,20 @@ class TransactionManager:
                     raise UsageError(f"the producer was closed while {what}")
                 await self._changed.wait()
             return
-        raise RequestTimeout(f"{what} took longer than {limit:g} s (max_block_ms)")
+        self.raise_failure()  # the request's own time was over at the same moment, and its error says more
+        told = f"{what} took longer than {limit:g} s (max_block_ms){self._why_waiting()}"
+        raise RequestTimeout(told) from self._trouble
+
+    def _why_waiting(self) -> str:
+        """Return the last error of the request in flight or, without one, who has not answered it, for a message."""
+        request, trouble = self.state.pending, self._trouble
+        if trouble is not None:
+            return f"; at last {type(trouble).__name__}: {trouble}"
+        if request is None:
+            return ""
+        name = type(request.request).__name__.removesuffix("Request")
+        node = self._cluster.known_coordinator(request.coordinator_type, request.key)
+        return f"; {name} is not answered by {node.address}" if node is not None else f"; {name} has no coordinator yet"
 
     def raise_failure(self) -> None:
         """Raise the error with which the producer has failed, if it has."""
@@ -278,7 +291,7 @@ class TransactionManager:
             return  # the client was closed before
         if self.state.phase is TransactionPhase.OPEN and not self.is_aborting:
             self.abort(finish_batches)
-        with suppress(RequestTimeout, UsageError):
+        with suppress(KafkaError):
             await self.wait_until(self._has_no_open, "ending the transaction")
 
     def _has_no_open(self) -> bool:
