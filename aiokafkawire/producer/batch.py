@@ -60,6 +60,8 @@ class ProducerBatch:
     """The topic's id when the batch was last sent."""
     in_doubt: bool = False
     """Whether a broker may have written the batch without acknowledging it."""
+    split_in_doubt: bool = False
+    """Whether a broker may have written the whole batch of which this one is a part; no leader would notice that."""
 
     @property
     def builder(self) -> BatchBuilder:
@@ -130,6 +132,7 @@ class ProducerBatch:
                 result=result,
                 compressed=False,
                 encoded=None,
+                split_in_doubt=self.split_in_doubt or self.in_doubt,
                 base_sequence=sequence_after(self.base_sequence, first) if self.base_sequence >= 0 else -1,
             )
             half.close()

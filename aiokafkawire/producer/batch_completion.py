@@ -20,6 +20,7 @@ from ..errors import (
     UnknownTopicOrPartition,
     WireError,
     broker_error,
+    copy_for_reraise,
 )
 from ..event_log import EventLog, TroubleLog
 from ..observe import BatchEnded
@@ -156,6 +157,8 @@ class BatchCompletion:
             self._acknowledge(batch, -1, -1)
         elif lost is not None:
             self.fail(batch, lost)
+        elif action in (SequenceAction.RENUMBER, SequenceAction.NEW_PRODUCER_ID) and batch.split_in_doubt:
+            self._fail_parts(batch, error)
         elif action is not None and may_retry:
             self._retry(batch, error, self._retry_time(batch, action))
         elif isinstance(error, MessageTooLarge) and batch.count > 1:
@@ -166,6 +169,14 @@ class BatchCompletion:
             self._retry(batch, error, self.clock() + wait)
         else:
             self.fail(batch, error)
+
+    def _fail_parts(self, batch: ProducerBatch, error: KafkaError) -> None:
+        """Fail a part of a split batch, and the parts after it: under other numbers they might be in the log twice."""
+        doubt = "a broker may have written the records before another one found their batch too large"
+        failed = type(error)(f"{error}; {doubt}")
+        failed.__cause__ = error
+        self.fail(batch, failed)
+        self.fail_waiting(lambda waiting: copy_for_reraise(failed) if waiting.order[0] == batch.order[0] else None)
 
     def _retry(self, batch: ProducerBatch, error: KafkaError, not_before: float) -> None:
         delay = max(0.0, not_before - self.clock())

@@ -13,7 +13,7 @@ from support.cutting import Cutting
 from support.reading import read
 
 from aiokafkawire import Client, ConfigError, DeliveryFailed, OffsetSpec, TopicPartition, UsageError
-from aiokafkawire.errors import ConnectionLost, MessageTooLarge, RecordTooLarge
+from aiokafkawire.errors import ConnectionLost, ErrorCode, MessageTooLarge, OutOfOrderSequenceNumber, RecordTooLarge
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
 
@@ -123,6 +123,30 @@ async def test_batches_that_were_on_their_way_together_are_written_once() -> Non
                 held.release()
             assert [(await delivery).offset for delivery in deliveries] == list(range(1, 30))
             assert len(await values(kafka, TopicPartition("t", 0))) == 30
+
+
+@pytest.mark.parametrize("written", [False, True])
+async def test_a_batch_that_may_be_written_and_is_found_too_large_by_the_next_leader_doubles_nothing(
+    written: bool,
+) -> None:
+    async with Broker(port=None) as broker:
+        broker.create_topic("t")
+        async with (
+            Client(broker.bootstrap, connector=broker.connect, **QUICK) as kafka,
+            kafka.producer(linger_ms=10) as producer,
+        ):
+            await producer.send("t", b"first")
+            broker.on(ApiKey.PRODUCE, drop="after" if written else "before")
+            broker.on(ApiKey.PRODUCE, answer=ErrorCode.MESSAGE_TOO_LARGE)
+            deliveries = [await producer.enqueue("t", b"%d" % number) for number in range(4)]
+            for delivery in deliveries:
+                if written:
+                    with pytest.raises(OutOfOrderSequenceNumber, match="a broker may have written the records before"):
+                        await delivery
+                else:
+                    await delivery
+            await producer.send("t", b"last")
+            assert await values(kafka, TopicPartition("t", 0)) == [b"first", b"0", b"1", b"2", b"3", b"last"]
 
 
 async def test_without_idempotence_a_lost_acknowledgement_doubles_records() -> None:
