@@ -88,8 +88,14 @@ def test_what_is_no_point_is_wrong_usage(text: str) -> None:
 def test_times_may_be_milliseconds_or_ago() -> None:
     assert parse_time("--after", "1795000000000", NOW) == NOW
     assert parse_time("--after", "1m", NOW) == NOW - 60_000
+    assert parse_time("--after", "20261123", NOW) == round(datetime(2026, 11, 23).timestamp() * 1000)
     with pytest.raises(CommandFailed, match="--after: 'end' is no time"):
         parse_time("--after", "end", NOW)
+
+
+@pytest.mark.parametrize("milliseconds", [1_701_121_501_200, 1_764_010_112_000])
+def test_milliseconds_that_could_be_a_date_of_long_ago_are_milliseconds(milliseconds: int) -> None:
+    assert parse_time("--timestamp", str(milliseconds), NOW) == milliseconds
 
 
 # --- formats ---------------------------------------------------------------------------------------------------------

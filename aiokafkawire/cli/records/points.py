@@ -81,6 +81,8 @@ def _time(text: str, now_ms: int) -> int | None:
         return max(0, now_ms - ago)
     if re.fullmatch(r"@\d{1,18}", text):
         return int(text[1:])
+    if text.isdecimal() and len(text) != 8:
+        return None  # fromisoformat() would read some milliseconds since 1970 as a date and a time
     try:
         moment = datetime.fromisoformat(text)
         # A time without a zone is in the local zone.
