@@ -328,6 +328,7 @@ def test_the_commits_are_of_printed_records(kafka_broker: BackgroundBroker, shel
         (["--from", "sometime"], "--from: 'sometime' is no point in a topic"),
         (["-p", "x"], "--partition: 'x' is no partition"),
         (["-p", "1-"], "--partition: '1-' is no partition"),
+        (["-p", "5-3"], "--partition: '5-3' is no partition"),
         (["-f", "xml"], "--format: 'xml' is none of plain, json, hex"),
         (["-f", "%q"], "--format: unknown token '%q'"),
         (["--grep", "("], "--grep: '(' is no regular expression"),

@@ -170,7 +170,8 @@ def _partitions(texts: Iterable[str]) -> tuple[int, ...]:
     found: dict[int, None] = {}
     for text in ",".join(texts).split(",") if texts else ():
         first, dash, last = text.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()) or int(last or first) - int(first) > 100_000:
+        is_range = first.isdecimal() and (not dash or last.isdecimal())
+        if not is_range or not 0 <= int(last or first) - int(first) <= 100_000:
             raise CommandFailed(f"--partition: {text!r} is no partition; write 3, 0-2 or 1,4", MISSING)
         found |= dict.fromkeys(range(int(first), int(last or first) + 1))
     return tuple(found)
