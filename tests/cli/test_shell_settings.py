@@ -38,6 +38,20 @@ def test_the_command_line_wins_over_the_environment(properties: str) -> None:
     assert servers({"AIOKAFKAWIRE_CONFIG": properties}) == "file:1"
 
 
+def test_the_order_holds_between_two_names_of_a_setting(properties: str, tmp_path: Path) -> None:
+    librdkafka = tmp_path / "librdkafka.properties"
+    librdkafka.write_text("metadata.broker.list=file:1\nrequest.required.acks=1\n")
+    by_option = SharedOptions(settings=("metadata.broker.list=set:1",))
+    assert read_settings(by_option, ENVIRONMENT).bootstrap_servers == "set:1"
+    assert read_settings(SharedOptions(config=str(librdkafka)), ENVIRONMENT).bootstrap_servers == "file:1"
+    assert read_settings(SharedOptions(), ENVIRONMENT | {"AIOKAFKAWIRE_CONFIG": str(librdkafka)}).bootstrap_servers == (
+        "environment:1"
+    )
+    other_name = SharedOptions(config=properties, settings=("request.required.acks=0",))
+    assert read_settings(other_name, {}).producer == {"acks": 0}
+    assert read_settings(SharedOptions(config=str(librdkafka), settings=("acks=0",)), {}).producer == {"acks": 0}
+
+
 def test_settings_reach_the_client_its_producers_and_consumers(properties: str) -> None:
     options = SharedOptions(config=properties, settings=("client.id=set", "isolation.level=read_committed"))
     settings = read_settings(options, {})

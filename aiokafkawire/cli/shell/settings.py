@@ -8,6 +8,7 @@ import attrs
 
 from ...config.properties import KafkaSettings, settings_from
 from ...config.properties_parser import parse_properties
+from ...config.property_names import ALIASES
 from ...errors import ConfigError
 from ..exit_status import MISSING, CommandFailed
 from .shared_options import SharedOptions
@@ -32,15 +33,16 @@ def read_settings(options: SharedOptions, environment: Mapping[str, str]) -> Kaf
     path = options.config or environment.get(CONFIG)
     properties: dict[str, Any] = read_properties(path) if path else {}
     from_environment = environment.get(BOOTSTRAP)
-    if from_environment and not (options.config and properties.get(_SERVERS)):
-        properties[_SERVERS] = from_environment
+    has_servers = any(value and ALIASES.get(key, key) == _SERVERS for key, value in properties.items())
+    if from_environment and not (options.config and has_servers):
+        _replace(properties, _SERVERS, from_environment)
     for setting in options.settings:
         key, equals, value = setting.partition("=")
         if not equals or not key.strip():
             raise CommandFailed(f"-X takes KEY=VALUE, got {setting!r}", MISSING)
-        properties[key.strip()] = value
+        _replace(properties, key.strip(), value)
     if options.bootstrap:
-        properties[_SERVERS] = options.bootstrap
+        _replace(properties, _SERVERS, options.bootstrap)
     try:
         settings = settings_from(properties)
     except ConfigError as wrong:
@@ -50,6 +52,14 @@ def read_settings(options: SharedOptions, environment: Mapping[str, str]) -> Kaf
             f"which cluster? Use -b HOST:PORT, set {BOOTSTRAP}, or put {_SERVERS} into the file of --config", MISSING
         )
     return settings if options.timeout is None else _with_timeout(settings, options.timeout)
+
+
+def _replace(properties: dict[str, Any], key: str, value: str) -> None:
+    """Set a property in place of the one that is there under this or another name of the setting."""
+    setting = ALIASES.get(key, key)
+    for other in [name for name in properties if ALIASES.get(name, name) == setting]:
+        del properties[other]
+    properties[key] = value
 
 
 def read_properties(path: str) -> dict[str, str]:
