@@ -9,6 +9,8 @@ import pytest
 from support.shell import Shell
 
 from aiokafkawire import Client, OffsetSpec, TopicPartition
+from aiokafkawire.errors import ErrorCode
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.background import BackgroundBroker
 
 
@@ -146,6 +148,15 @@ def test_a_wrong_line_ends_it_after_the_lines_before(shell: Shell, file: File) -
     shell("produce", "orders", file(b"a:b\nc:d\noops\ne:f\n"), "-K:", status=1)
     assert shell.err == "aiokafkawire: line 3 has no key separator ':': 'oops'; 2 records before it are sent\n"
     assert shell("consume", "orders") == b"good\nb\nd\n"
+
+
+def test_a_wrong_line_does_not_hide_that_the_lines_before_are_not_delivered(
+    kafka_broker: BackgroundBroker, shell: Shell, file: File
+) -> None:
+    kafka_broker.on(ApiKey.PRODUCE, answer=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    shell("produce", "orders", file(b"a:b\nc:d\noops\n"), "-K:", status=1)
+    assert shell.err.startswith("aiokafkawire: line 3 has no key separator ':': 'oops'; DeliveryFailed: 2 records not ")
+    assert shell.err.count("\n") == 1
 
 
 def test_a_record_that_is_too_large_is_told_with_its_line(shell: Shell, file: File) -> None:

@@ -13,6 +13,8 @@ from support.patience import PATIENCE
 from support.shell import start_shell
 
 from aiokafkawire import Client
+from aiokafkawire.errors import ErrorCode
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.background import BackgroundBroker
 
 
@@ -125,6 +127,36 @@ def test_producing_ends_at_ctrl_c_and_keeps_what_was_read(bootstrap: str) -> Non
     assert out == b""
     assert err.startswith(b"2 records, ")
     assert read(bootstrap, 2) == [b"one", b"two"]
+
+
+def test_producing_ends_at_the_first_failure_while_more_input_may_come(
+    kafka_broker: BackgroundBroker, bootstrap: str
+) -> None:
+    kafka_broker.on(ApiKey.PRODUCE, answer=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    with running("produce", "orders", bootstrap=bootstrap) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"one\ntwo\n")
+        process.stdin.flush()
+        assert process.wait(PATIENCE) == 1  # standard input is still open
+        _, err = process.communicate()
+    assert err.startswith(b"aiokafkawire: DeliveryFailed: 2 records not delivered, the first because of TopicAuth")
+    assert err.count(b"\n") == 1
+
+
+@pytest.mark.slow  # the command waits for five seconds
+def test_producing_that_is_interrupted_says_how_many_records_are_not_delivered(
+    kafka_broker: BackgroundBroker, bootstrap: str
+) -> None:
+    rule = kafka_broker.on(ApiKey.PRODUCE, swallow="before")
+    with running("produce", "orders", bootstrap=bootstrap) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"one\ntwo\n")
+        process.stdin.flush()
+        rule.met(1, timeout=PATIENCE)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 130
+        _, err = process.communicate()
+    assert b"aiokafkawire: 2 records were not acknowledged" in err
 
 
 @pytest.mark.parametrize("source", ["/dev/null", "file"])

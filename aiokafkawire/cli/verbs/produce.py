@@ -14,6 +14,7 @@ import click
 
 from ...config import ProducerOptions
 from ...errors import KafkaError
+from ...observe import BatchEnded, Observer
 from ...producer.producer import Producer
 from ...types import BytesLike, Header
 from ..error_text import error_text
@@ -139,7 +140,8 @@ def command(
     )
     if STDIN in options.files and "stdin" in shared.closed:
         raise CommandFailed("standard input is closed: name a file to send", MISSING)
-    return run_with_client(shared, partial(produce, options=options), quiet=quiet)
+    failures = _Failures()
+    return run_with_client(shared, partial(produce, options=options, failures=failures), quiet=quiet, observer=failures)
 
 
 def _not_empty(option: str, text: str) -> bytes:
@@ -155,7 +157,22 @@ def _header(text: str) -> Header:
     return name, value.encode("utf-8", "surrogateescape")
 
 
-async def produce(session: Session, options: ProduceOptions) -> int:
+class _Failures(Observer):
+    """Counts the records that are not delivered, and ends the reading of more at the first of them."""
+
+    def __init__(self) -> None:
+        self.records: int = 0
+        self.reading: anyio.CancelScope | None = None
+
+    def batch_ended(self, event: BatchEnded) -> None:
+        """Count the records of a batch that has failed."""
+        if event.error is not None:
+            self.records += event.records
+            if self.reading is not None:
+                self.reading.cancel()
+
+
+async def produce(session: Session, options: ProduceOptions, failures: _Failures) -> int:
     """Send the records, and return the exit status."""
     settings: ProducerOptions = {"batch_size": _BATCH_SIZE, "linger_ms": _LINGER_MS}
     settings = {**settings, **session.settings.producer, **options.producer}
@@ -163,29 +180,46 @@ async def produce(session: Session, options: ProduceOptions) -> int:
         await session.kafka.admin.describe_topic(options.topic)  # raises at once if the topic does not exist
     meter = Meter()
     in_transaction = settings.get("transactional_id") is not None
-    with summary(meter, quiet=options.quiet), _progress(options) as advance:
+    with summary(meter, quiet=options.quiet), _noting(failures, in_transaction), _progress(options) as advance:
         async with session.kafka.producer(**settings) as producer, _transaction(producer, begin=in_transaction):
             sender = _Sender(options, producer, meter)
             try:
-                for path in options.files:
-                    async with aclosing(read_pieces(path)) as pieces:
-                        async for piece in pieces:
-                            await sender.feed(piece)
-                            advance(len(piece))
-                    await sender.finish()
+                # Standard input may stay open for days, so a failure must not wait for its end.
+                with anyio.CancelScope() as failures.reading:
+                    for path in options.files:
+                        async with aclosing(read_pieces(path)) as pieces:
+                            async for piece in pieces:
+                                await sender.feed(piece)
+                                advance(len(piece))
+                        await sender.finish()
             except (KafkaError, CommandFailed) as error:
                 place = f"{'file' if options.form == 'whole' else 'line'} {sender.number}"
-                raise _explained(error, place, meter.records, in_transaction=in_transaction) from error
+                what = str(error) if isinstance(error, CommandFailed) else f"{place}: {error_text(error)}"
+                fate = "the transaction is aborted" if in_transaction else await _fate(producer, meter.records)
+                raise CommandFailed(f"{what}; {fate}") from error
             await producer.flush()
     return 0
 
 
-def _explained(error: Exception, place: str, records: int, *, in_transaction: bool) -> CommandFailed:
-    """Return the error with its place in the input, and with the fate of the records before it."""
-    what = str(error) if isinstance(error, CommandFailed) else f"{place}: {error_text(error)}"
-    noun = "record before it is" if records == 1 else "records before it are"
-    before = "the transaction is aborted" if in_transaction else f"{records:,} {noun} sent"
-    return CommandFailed(f"{what}; {before}")
+async def _fate(producer: _Producer, records: int) -> str:
+    """Return what has become of the records before an error."""
+    try:
+        await producer.flush()
+    except KafkaError as failed:
+        return error_text(failed)
+    return f"{records:,} {'record before it is' if records == 1 else 'records before it are'} sent"
+
+
+@contextmanager
+def _noting(failures: _Failures, in_transaction: bool) -> Iterator[None]:
+    """Print how many records are not acknowledged if the command is cancelled, unless their transaction is aborted."""
+    try:
+        yield
+    except anyio.get_cancelled_exc_class():
+        if failures.records and not in_transaction:
+            noun = "record was" if failures.records == 1 else "records were"
+            note(f"aiokafkawire: {failures.records:,} {noun} not acknowledged, and may be lost")
+        raise
 
 
 @asynccontextmanager
