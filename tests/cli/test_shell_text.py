@@ -252,6 +252,13 @@ def test_json_describes_a_record() -> None:
     assert (empty.key, empty.value, empty.partition, empty.timestamp_ms, empty.headers) == (None, None, None, None, ())
 
 
+@pytest.mark.parametrize(
+    "text", ["1.10", "1e5", "1e400", "-0.12345678901234567890123", '[1,{"\u00e9 ":2.50}]', "[" * 200 + "]" * 200]
+)
+def test_other_json_keeps_the_text_of_its_numbers(text: str) -> None:
+    assert decode_json(f'{{"value": {text}}}'.encode(), 1).value == text.encode()
+
+
 @given(
     st.none() | st.binary(max_size=20),
     st.none() | st.binary(max_size=20),
@@ -272,6 +279,9 @@ def test_what_consume_writes_as_json_produce_reads_back(
     [
         (b"not json", r"line 4 is not JSON \(.*\): 'not json'"),
         (b"[1]", r"line 4 is no JSON object: '\[1\]'"),
+        (b'{"value": NaN}', r"line 4 is not JSON \(NaN is no number\)"),
+        (b'{"value": ' + b"[" * 100_000, r"line 4 is not JSON \(.*\): "),
+        (b'{"partition": 1.5}', "line 4: partition must be an integer from 0 to 2147483647, got 1.5"),
         (b'{"valeu": 1}', "line 4 has an unknown field 'valeu'; known: headers, key"),
         (b'{"partition": -1}', "line 4: partition must be an integer from 0 to 2147483647, got -1"),
         (b'{"timestamp": true}', "line 4: timestamp must be an integer"),

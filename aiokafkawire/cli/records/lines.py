@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final, NoReturn
 
 import attrs
 
@@ -13,6 +13,9 @@ from ...types import Header
 from ..exit_status import CommandFailed
 
 __all__ = ("InputRecord", "LineSplitter", "decode_json", "split_keys")
+
+
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class LineSplitter:
@@ -91,8 +94,8 @@ def decode_json(line: bytes, number: int) -> InputRecord:
         CommandFailed: the line is no JSON object, or a field is wrong; the message names the line.
     """
     try:
-        found = json.loads(line)
-    except ValueError as error:
+        found = json.loads(line, parse_float=_Fraction, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
         raise CommandFailed(f"line {number} is not JSON ({error}): {_excerpt(line)}") from None
     if not isinstance(found, dict):
         raise CommandFailed(f"line {number} is no JSON object: {_excerpt(line)}")
@@ -119,7 +122,36 @@ def _bytes(value: Any, field: str, number: int) -> bytes | None:
             return base64.b64decode(value["base64"], validate=True)
         except binascii.Error as error:
             raise CommandFailed(f"line {number}: {field} is not base64: {error}") from None
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    try:
+        return _json_text(value).encode("utf-8", "surrogatepass")
+    except RecursionError as error:
+        raise CommandFailed(f"line {number}: {field} is nested too deeply: {error}") from None
+
+
+@attrs.frozen(repr=False)
+class _Fraction:
+    """A number with a fraction or an exponent, which a float would change."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
+
+
+def _json_text(value: Any) -> str:
+    try:
+        return _encode(value)
+    except TypeError:  # there is a _Fraction in it
+        pass
+    if isinstance(value, dict):
+        return f"{{{','.join([f'{_encode(name)}:{_json_text(part)}' for name, part in value.items()])}}}"
+    if isinstance(value, list):
+        return f"[{','.join([_json_text(part) for part in value])}]"
+    return str(value.text)
 
 
 def _integer(value: Any, field: str, number: int, maximum: int) -> int | None:
