@@ -48,6 +48,7 @@ class SchemaRegistry:
     def __init__(self, url: str | Iterable[str], **options: Unpack[SchemaRegistryOptions]) -> None:
         urls, login = parse_urls(url)
         self._config = make_config(SchemaRegistryConfig, cast("dict[str, Any]", options))
+        self._config.check_login(login)
         self._urls = urls
         self._transport = HttpTransport(urls, self._config, login)
         self._requests = SharedRequests()

@@ -113,6 +113,12 @@ class SchemaRegistryConfig:
             raise ConfigError("proxy must be http://host:port, with user:password@ before the host if it needs them")
         self.security()
 
+    def check_login(self, login: str | None) -> None:
+        """Raise ConfigError if there is a login in the URL, and another one in the settings."""
+        given = [name for name in _LOGINS if getattr(self, name) is not None]
+        if login is not None and given:
+            raise ConfigError(f"url has a login, and {given[0]} is another: remove one of them (they are not shown)")
+
     def security(self) -> SecurityConfig:
         """Return the TLS settings as those of a connection to a broker."""
         names = [field.name for field in attrs.fields(type(self)) if field.name.startswith("ssl_")]
@@ -131,13 +137,13 @@ _LOGINS = ("basic_auth_user_info", "bearer_auth_token", "bearer_auth_token_provi
 
 
 def parse_urls(url: object) -> tuple[tuple[str, ...], str | None]:
-    """Return the URLs of a registry without logins, and the login in the first URL that has one.
+    """Return the URLs of a registry without logins, and the login in them, if there is one.
 
     Args:
         url: one URL, several with commas, or a collection.
 
     Raises:
-        ConfigError: there is none, or one is not valid.
+        ConfigError: there is none, one is not valid, or two have different logins.
     """
     given: Sequence[object] = url.split(",") if isinstance(url, str) else items_of("url", url, '["http://a:8081"]')
     urls: list[str] = []
@@ -147,6 +153,8 @@ def parse_urls(url: object) -> tuple[tuple[str, ...], str | None]:
             raise ConfigError(f"url must be a string such as 'http://localhost:8081', got {shown(one)}")
         plain, found = _without_login(one.strip())
         urls.append(plain)
+        if found is not None and login is not None and found != login:
+            raise ConfigError("url has two different logins (not shown): the registries of a cluster take the same one")
         login = login or found
     if not urls:
         raise ConfigError("url must name at least one registry, such as 'http://localhost:8081'")
