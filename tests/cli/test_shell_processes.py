@@ -102,6 +102,22 @@ def test_a_reader_that_goes_away_ends_it_silently(bootstrap: str) -> None:
         assert process.stderr.read() == b""
 
 
+@pytest.mark.parametrize("buffering", ["", "1"])
+def test_output_is_complete_after_a_stop_while_the_reader_of_the_pipe_does_not_read(
+    buffering: str, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", buffering)
+    write(bootstrap, b"x" * 500_000)
+    with running("consume", "orders", bootstrap=bootstrap, bufsize=0) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(1) == b"x"  # the rest does not fit into the pipe, so the command waits
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        process.send_signal(signal.SIGCONT)
+        assert len(process.communicate(timeout=PATIENCE)[0]) == 500_000
+    assert process.returncode == 0
+
+
 def test_lines_are_sent_as_they_come(bootstrap: str) -> None:
     with running("produce", "orders", bootstrap=bootstrap) as process:
         assert process.stdin is not None

@@ -29,7 +29,10 @@ def write_output(data: bytes) -> None:
         CommandFailed: the output has no reader any more; the message is empty, so that the command ends silently.
     """
     try:
-        sys.stdout.buffer.write(_for_terminal(data) if sys.stdout.isatty() else data)
+        rest = memoryview(_for_terminal(data) if sys.stdout.isatty() else data)
+        while rest:
+            # With PYTHONUNBUFFERED it may write a part only, as when the process is stopped and continued.
+            rest = rest[sys.stdout.buffer.write(rest) :]
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         discard_output()
