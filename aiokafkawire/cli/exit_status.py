@@ -7,6 +7,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from ..errors import AdminError, KafkaError
+from .standard_streams import watch_signals
 
 __all__ = ("INTERRUPTED", "CommandFailed", "explain", "run_until_signalled")
 
@@ -68,6 +69,7 @@ async def run_until_signalled(command: Callable[[], Awaitable[object]]) -> signa
         nonlocal received
         try:
             with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+                watch_signals(signal.SIGINT, signal.SIGTERM)
                 task_status.started()
                 async for number in signals:
                     received = number

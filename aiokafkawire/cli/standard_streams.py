@@ -1,9 +1,17 @@
-"""Handling of standard streams that were closed before the command began, as for some daemons."""
+"""Handling of standard streams: those that were closed before the command began, and pipes that nobody reads."""
 
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final
 
-__all__ = ("discard_output", "open_closed_streams")
+__all__ = ("SignalWhileBlocked", "discard_output", "limited_by_signals", "open_closed_streams", "watch_signals")
+
+_GRACE: Final = 1.0
+"""Seconds that a write may go on after a signal."""
 
 _STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
@@ -31,6 +39,71 @@ def _open_descriptor(number: int) -> None:
         if null != number:
             os.dup2(null, number)
             os.close(null)
+
+
+class SignalWhileBlocked(Exception):
+    """A write to standard output did not end for a while after a signal, whose number is the attribute."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class _Signals:
+    """The signal that the event loop is to handle, which it cannot do while a write blocks."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.is_writing = False
+
+    def limit(self) -> None:
+        """Let the write end soon, if there is one."""
+        if self.is_writing and hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, self._give_up)
+            signal.setitimer(signal.ITIMER_REAL, _GRACE)
+
+    def _give_up(self, *_: Any) -> None:
+        if self.is_writing:
+            raise SignalWhileBlocked(self.received)
+
+
+_signals: Final = _Signals()
+
+
+def watch_signals(*numbers: int) -> None:
+    """Let these signals limit writes, too, until their handlers change; the event loop has set these handlers."""
+    _signals.received = 0
+    for number in numbers:
+        handler = signal.getsignal(number)
+        if callable(handler):
+            signal.signal(number, _limiting(handler))
+
+
+def _limiting(handler: Any) -> Any:
+    def handle(number: int, frame: FrameType | None) -> None:
+        _signals.received = number
+        handler(number, frame)
+        _signals.limit()
+
+    return handle
+
+
+@contextmanager
+def limited_by_signals() -> Iterator[None]:
+    """Let the body write, but not for long after a signal: the reader of a pipe may neither read nor end.
+
+    Raises:
+        SignalWhileBlocked: the body did not end within a second after a signal.
+    """
+    _signals.is_writing = True
+    try:
+        if _signals.received:
+            _signals.limit()
+        yield
+    finally:
+        _signals.is_writing = False
+        if _signals.received and hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def discard_output() -> None:

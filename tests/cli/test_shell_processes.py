@@ -118,6 +118,20 @@ def test_output_is_complete_after_a_stop_while_the_reader_of_the_pipe_does_not_r
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_it_while_the_reader_of_the_pipe_does_not_read(
+    number: signal.Signals, status: int, bootstrap: str
+) -> None:
+    write(bootstrap, b"x" * 500_000)
+    with running("consume", "orders", bootstrap=bootstrap) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(1) == b"x"  # the rest does not fit into the pipe, so the command waits
+        process.send_signal(number)
+        assert process.wait(PATIENCE) == status
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()
+
+
 def test_lines_are_sent_as_they_come(bootstrap: str) -> None:
     with running("produce", "orders", bootstrap=bootstrap) as process:
         assert process.stdin is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..exit_status import FAILED, MISSING, CommandFailed
-from ..standard_streams import discard_output
+from ..standard_streams import SignalWhileBlocked, discard_output, limited_by_signals
 from .safe_text import safe_text
 from .shared_options import SharedOptions
 from .table import table
@@ -26,17 +26,22 @@ def write_output(data: bytes) -> None:
     """Write bytes to standard output at once; if it is a terminal, with escapes for what the terminal might obey.
 
     Raises:
-        CommandFailed: the output has no reader any more; the message is empty, so that the command ends silently.
+        CommandFailed: the output has no reader any more, or one that does not read, and there was a signal; the
+            message is empty, so that the command ends silently.
     """
     try:
-        rest = memoryview(_for_terminal(data) if sys.stdout.isatty() else data)
-        while rest:
-            # With PYTHONUNBUFFERED it may write a part only, as when the process is stopped and continued.
-            rest = rest[sys.stdout.buffer.write(rest) :]
-        sys.stdout.buffer.flush()
+        with limited_by_signals():
+            rest = memoryview(_for_terminal(data) if sys.stdout.isatty() else data)
+            while rest:
+                # With PYTHONUNBUFFERED it may write a part only, as when the process is stopped and continued.
+                rest = rest[sys.stdout.buffer.write(rest) :]
+            sys.stdout.buffer.flush()
     except BrokenPipeError:
         discard_output()
         raise CommandFailed("", FAILED) from None
+    except SignalWhileBlocked as blocked:
+        discard_output()
+        raise CommandFailed("", 128 + blocked.number) from None
 
 
 def _for_terminal(data: bytes) -> bytes:
