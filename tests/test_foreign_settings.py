@@ -479,3 +479,16 @@ def test_every_setting_with_dots_has_a_variable(setting: ForeignSetting) -> None
 def test_the_page_is_up_to_date() -> None:
     # If not: python tests/support/foreign_settings.py
     assert PAGE.read_text() == page()
+
+
+def test_extensions_may_have_blanks_between_them_and_none_is_left_out() -> None:
+    def extensions(text: str) -> object:
+        login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", "oauth_cb": print}
+        return settings_from({**login, "sasl.oauthbearer.extensions": text}).client.get("sasl_oauthbearer_extensions")
+
+    assert extensions("logicalCluster=lkc-1, identityPoolId=pool-2,") == {
+        "logicalCluster": "lkc-1",
+        "identityPoolId": "pool-2",
+    }
+    with pytest.raises(ConfigError, match=r"sasl\.oauthbearer\.extensions must be name=value"):
+        extensions("logicalCluster:lkc-1")

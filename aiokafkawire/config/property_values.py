@@ -90,7 +90,7 @@ def _of_type(config: Any, name: str, value: Any, key: str) -> Any:
     if name == "ssl_enabled_protocols":
         return tuple(part.strip() for part in value.split(",") if part.strip())
     if name == "sasl_oauthbearer_extensions":
-        return dict(part.split("=", 1) for part in value.split(",") if "=" in part)
+        return _extensions(value, key)
     setting_type = _types(config)[name]
     if setting_type is int:
         return whole_number(value, key)
@@ -102,6 +102,14 @@ def _of_type(config: Any, name: str, value: Any, key: str) -> Any:
             raise ConfigError(f"{key} must be true or false, got {value!r:.200}")
         return lowered in _TRUE
     return value
+
+
+def _extensions(text: str, key: str) -> dict[str, str]:
+    """Return librdkafka's pairs ``name=value``, which commas separate."""
+    pairs = [part.strip().partition("=") for part in text.split(",") if part.strip()]
+    if not all(name and equals for name, equals, _ in pairs):
+        raise ConfigError(f"{key} must be name=value,name=value (the given text is not shown)")
+    return {name: value for name, _, value in pairs}
 
 
 def _fraction(value: str, key: str) -> float:
