@@ -1,4 +1,4 @@
-"""Handling of standard streams: those that were closed before the command began, and pipes that nobody reads."""
+"""Standard streams: those that were closed before the command began, and output whose reader does not read."""
 
 import os
 import signal
