@@ -30,7 +30,10 @@ async def test_a_coordinator_that_refuses_is_heard() -> None:
 async def test_a_silent_coordinator_is_named() -> None:
     async with Broker(port=None) as broker:
         broker.on(ApiKey.INIT_PRODUCER_ID, swallow="before", times=None)
-        assert f"InitProducerId is not answered by {broker.bootstrap}" in str(await opening(broker))
+        told = str(await opening(broker))
+        # Depending on whose time is over first, it is the request's own error, or without one who has not answered.
+        assert "InitProducerId" in told
+        assert broker.bootstrap in told
 
 
 async def test_a_coordinator_that_is_not_found_is_missed() -> None:
