@@ -14,7 +14,10 @@ pytestmark = [pytest.mark.anyio, virtual_time]
 
 
 async def opening(broker: Broker) -> RequestTimeout:
-    """The error of a transactional producer that cannot be opened within 3 s."""
+    """The error of a transactional producer that cannot be opened within 3 s.
+
+    The time of its request is over at the same moment: if it ends first, the error has that of the request.
+    """
     async with Client(broker.bootstrap, connector=broker.connect) as kafka:
         with pytest.raises(RequestTimeout) as failed:
             await kafka.producer(transactional_id="x", max_block_ms=3_000).__aenter__()
@@ -31,7 +34,6 @@ async def test_a_silent_coordinator_is_named() -> None:
     async with Broker(port=None) as broker:
         broker.on(ApiKey.INIT_PRODUCER_ID, swallow="before", times=None)
         told = str(await opening(broker))
-        # Depending on whose time is over first, it is the request's own error, or without one who has not answered.
         assert "InitProducerId" in told
         assert broker.bootstrap in told
 
@@ -39,4 +41,5 @@ async def test_a_silent_coordinator_is_named() -> None:
 async def test_a_coordinator_that_is_not_found_is_missed() -> None:
     async with Broker(port=None) as broker:
         broker.on(ApiKey.FIND_COORDINATOR, answer=ErrorCode.COORDINATOR_NOT_AVAILABLE, times=None)
-        assert "InitProducerId has no coordinator yet" in str(await opening(broker))
+        told = str(await opening(broker))
+        assert "InitProducerId has no coordinator yet" in told or "COORDINATOR_NOT_AVAILABLE" in told
