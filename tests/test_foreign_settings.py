@@ -120,6 +120,8 @@ class Interceptor:
 def beside(setting: ForeignSetting) -> dict[str, Any]:
     """The settings beside which a setting can stand."""
     own = BESIDE.get(setting.name, {})
+    if setting.name == "sasl.jaas.config":  # has a login
+        return {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
     if setting.name.startswith("sasl.oauthbearer."):
         return {**OIDC, **own}
     return {**LOGIN, **own} if setting.name.startswith(("ssl.", "sasl.", "security.")) else own
@@ -310,6 +312,36 @@ sasl.client.callback.handler.class={MSK}.IAMClientCallbackHandler
     settings = settings_from(text)
     assert settings.client == {"security_protocol": "SASL_SSL", "sasl_mechanism": "AWS_MSK_IAM"}
     assert settings.ignored == ("sasl.client.callback.handler.class",)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "jaas", "key", "other"),
+    [
+        ("PLAIN", 'x.PlainLoginModule required username="a" password="p";', "sasl.username", "b"),
+        ("SCRAM-SHA-256", 'x.ScramLoginModule required username="a" password="p";', "sasl.password", "secret"),
+        ("GSSAPI", 'x.Krb5LoginModule required serviceName="kafka";', "sasl.kerberos.service.name", "other"),
+    ],
+)
+def test_a_login_beside_another_in_jaas_is_refused_without_showing_it(
+    mechanism: str, jaas: str, key: str, other: str
+) -> None:
+    given = {"security.protocol": "SASL_SSL", "sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
+    with pytest.raises(ConfigError, match=rf"^{key} is another than \w+ in sasl\.jaas\.config") as raised:
+        settings_from({**given, key: other})
+    assert other not in str(raised.value).split()
+    same = attrs.asdict(settings_from(given))["client"][key.replace(".", "_")]
+    assert settings_from({**given, key: same}).client == settings_from(given).client
+
+
+def test_a_property_of_oauthbearer_counts_before_its_option_in_jaas() -> None:
+    given = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": "https://login.example/token",
+        "sasl.jaas.config": 'x.OAuthBearerLoginModule required clientId="old" clientSecret="s";',
+        "sasl.oauthbearer.client.credentials.client.id": "new",
+    }
+    assert settings_from(given).client["sasl_oauthbearer_client_id"] == "new"
 
 
 def test_msk_by_oauthbearer_is_the_same_login() -> None:

@@ -377,7 +377,14 @@ def _take_jaas(client: dict[str, Any], text: str) -> None:
     extensions = {}
     for option, value in options.items():
         if option in known:
-            client[known[option]] = value if option != "tokenauth" else value.lower() == "true"
+            setting, wanted = known[option], value if option != "tokenauth" else value.lower() == "true"
+            # Of OAUTHBEARER, Java takes the property before the option.
+            if client.setdefault(setting, wanted) != wanted and not setting.startswith("sasl_oauthbearer"):
+                raise ConfigError(
+                    f"{setting.replace('_', '.')} is another than {option} in sasl.jaas.config: remove one of them "
+                    "(values are not shown)",
+                    setting=setting,
+                )
         elif option.startswith("extension_"):
             extensions[option.removeprefix("extension_")] = value
         elif option in _AWS_OPTIONS:
