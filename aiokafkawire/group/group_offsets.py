@@ -241,11 +241,11 @@ class GroupOffsets:
         snapshot: Snapshot,
         deadline: Deadline,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Leave out topics that newer metadata shows as created again: names would stand for the new topics."""
+        """Leave out topics that newer metadata lacks, or shows as created again: names may stand for new topics."""
         metadata = self._cluster.metadata
         with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
             snapshot = await metadata.wait_for_update(snapshot)
-        return {at: offset for at, offset in given.items() if snapshot.topic_id(at.topic) in (ids[at.topic], ZERO_UUID)}
+        return {at: offset for at, offset in given.items() if snapshot.topic_id(at.topic) == ids[at.topic]}
 
     def _is_deleted(self, partition: TopicPartition) -> bool:
         topic = self._cluster.metadata.snapshot.topics.get(partition.topic)

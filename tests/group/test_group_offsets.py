@@ -223,6 +223,15 @@ async def test_what_was_read_from_a_topic_before_it_was_made_anew_is_not_committ
         assert [asked.version for asked in broker.requests.of(ApiKey.OFFSET_COMMIT)] == [10]
 
 
+async def test_what_was_read_from_a_deleted_topic_is_not_committed_by_name() -> None:
+    """The topic may be created again at that moment: the new one would begin at the offset of the old one."""
+    async with running() as (broker, cluster, offsets):
+        await cluster.metadata.topic("a", soon(cluster))
+        broker.delete_topic("a")
+        assert await offsets.commit({A0: 3}, soon(cluster), skip_deleted=True) == {A0}
+        assert [asked.version for asked in broker.requests.of(ApiKey.OFFSET_COMMIT)] == [10]
+
+
 async def test_what_only_metadata_calls_deleted_is_committed_or_fails() -> None:
     async with running() as (broker, cluster, offsets):
         await cluster.metadata.topic("a", soon(cluster))
