@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
@@ -311,10 +312,25 @@ class GroupOffsets:
             try:
                 return await self._ask(partitions, deadline, ids, partial(read, ids=ids), stable=stable)
             except TopicIdsOutdated:
-                self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
+                # By its name, a topic that was made anew may still have the offsets of the old one.
+                newer = await self._newer_ids(ids, partitions, deadline)
+                with suppress(TopicIdsOutdated):
+                    return await self._ask(partitions, deadline, newer, partial(read, ids=newer), stable=stable)
                 return await self._ask(partitions, deadline, {}, partial(read, ids={}), stable=stable)
         except UnsupportedVersion as error:
             return await fetch_from_zookeeper(self._cluster, group_id, partitions, deadline, error, partly=partly)
+
+    async def _newer_ids(
+        self, ids: Mapping[str, UUID], partitions: Collection[TopicPartition], deadline: Deadline
+    ) -> dict[str, UUID]:
+        """Return the topic ids of newer metadata; none if it has the same ones, or lacks a topic."""
+        metadata = self._cluster.metadata
+        snapshot = metadata.snapshot
+        metadata.mark_stale(snapshot)
+        with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
+            await metadata.wait_for_update(snapshot)
+        newer = _topic_ids(self._cluster, partitions)
+        return newer if newer != ids else {}
 
     async def _ask(
         self,
