@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
 from support.group_lives import COUNT, GROUP, TOPIC, Life, in_a_group, membership_of
 from support.readers import Partitions, Reader
+from support.virtual_time import until
 
 from aiokafkawire import TopicPartition
 from aiokafkawire.errors import CommitFailed, ErrorCode, GroupAuthorizationFailed
@@ -19,14 +19,6 @@ from aiokafkawire.protocol.api import ApiKey
 async def join(life: Life, name: str, protocol: str = "consumer", **options: Any) -> Reader:
     client = await life.client(name, client_id=name)
     return await life.readers.join(client, GROUP, TOPIC, group_protocol=protocol, **options)
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    for _ in range(1_000):
-        if reached():
-            return
-        await anyio.sleep(0.1)
-    raise AssertionError("waited in vain")
 
 
 def test_partitions_that_a_listener_still_takes_go_to_another_member_only_after_they_are_revoked() -> None:

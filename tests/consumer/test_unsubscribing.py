@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
 from support.group_lives import COUNT, GROUP, TOPIC, Life, in_a_group, membership_of
 from support.readers import Reader
+from support.virtual_time import until
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.group.membership import GroupState
@@ -37,14 +37,6 @@ def leaves(life: Life) -> int:
     heartbeats = life.broker.requests.of(ApiKey.CONSUMER_GROUP_HEARTBEAT)
     last = [sent for sent in heartbeats if sent.request.member_epoch < 0]
     return len(life.broker.requests.of(ApiKey.LEAVE_GROUP)) + len(last)
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    for _ in range(1_000):
-        if reached():
-            return
-        await anyio.sleep(0.1)
-    raise AssertionError("waited in vain")
 
 
 async def until_overdue(one: Reader) -> None:

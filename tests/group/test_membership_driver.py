@@ -15,6 +15,7 @@ import pytest
 from support.consumer_group_machines import MEMBER, next_heartbeat, stable_machine
 from support.group_lives import GROUP
 from support.membership_answers import doing, machine_in
+from support.virtual_time import until
 
 from aiokafkawire.cluster.cluster import Cluster
 from aiokafkawire.errors import ErrorCode, FencedInstanceId, GroupAuthorizationFailed, KafkaError
@@ -80,14 +81,6 @@ class Life:
         member = MembershipDriver(self.cluster, machine, execute, "1", polls)
         self.cluster.owner.spawn(member.run)
         return member
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    for _ in range(1_000):
-        if reached():
-            return
-        await anyio.sleep(0.1)
-    raise AssertionError("waited in vain")
 
 
 def alone(body: Callable[[Life], Awaitable[None]]) -> None:
