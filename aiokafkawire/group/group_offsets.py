@@ -155,12 +155,13 @@ class GroupOffsets:
                 return wanted - await self._commit(group, latest, deadline, retention_ms, ids, check, patience)
             except TopicIdsOutdated:
                 snapshot = self._cluster.metadata.snapshot
-                self._cluster.metadata.mark_stale(snapshot)
                 if skip_deleted:
                     given = await self._only_of_old_ids(given, ids, snapshot, deadline)
                     if not given:
                         return wanted
                     check = partial(self._check_committed, group.group_id, given, skip_deleted, answered)
+                else:
+                    self._cluster.metadata.mark_stale(snapshot)
                 kept = given
 
                 def existing() -> Mapping[TopicPartition, OffsetAndMetadata]:
@@ -243,10 +244,15 @@ class GroupOffsets:
         deadline: Deadline,
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Leave out topics that newer metadata lacks, or shows as created again: names may stand for new topics."""
-        metadata = self._cluster.metadata
+        newer = await self._newer_metadata(snapshot, deadline)
+        return {at: offset for at, offset in given.items() if newer.topic_id(at.topic) == ids[at.topic]}
+
+    async def _newer_metadata(self, seen: Snapshot, deadline: Deadline) -> Snapshot:
+        """Wait for metadata that is newer than ``seen``; return ``seen`` if none arrives in time."""
+        self._cluster.metadata.mark_stale(seen)
         with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
-            snapshot = await metadata.wait_for_update(snapshot)
-        return {at: offset for at, offset in given.items() if snapshot.topic_id(at.topic) == ids[at.topic]}
+            return await self._cluster.metadata.wait_for_update(seen)
+        return seen
 
     def _is_deleted(self, partition: TopicPartition) -> bool:
         topic = self._cluster.metadata.snapshot.topics.get(partition.topic)
@@ -324,11 +330,7 @@ class GroupOffsets:
         self, ids: Mapping[str, UUID], partitions: Collection[TopicPartition], deadline: Deadline
     ) -> dict[str, UUID]:
         """Return the topic ids of newer metadata; none if it has the same ones, or lacks a topic."""
-        metadata = self._cluster.metadata
-        snapshot = metadata.snapshot
-        metadata.mark_stale(snapshot)
-        with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
-            await metadata.wait_for_update(snapshot)
+        await self._newer_metadata(self._cluster.metadata.snapshot, deadline)
         newer = _topic_ids(self._cluster, partitions)
         return newer if newer != ids else {}
 
