@@ -13,7 +13,7 @@ from ..group.group_offsets import NOT_ENTITLED, GroupOffsets
 from ..types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from .offset_commits import report_commit
 from .recreated_topics import is_of_old_topic
-from .subscription_state import SubscriptionState
+from .subscription_state import SubscriptionState, known_ids
 
 if TYPE_CHECKING:  # consumers with assign() join no group
     from ..group.membership_driver import MembershipDriver
@@ -123,10 +123,11 @@ class AutoCommit:
             return changed
 
         if changed:
+            ids = known_ids(states[partition] for partition in changed)
             await self._reconnect_if_silent()
             try:
                 left_out = await self._offsets.commit(
-                    changed, deadline, group=group, skip_deleted=True, newer=newer, patience=patience
+                    changed, deadline, group=group, skip_deleted=True, newer=newer, patience=patience, topic_ids=ids
                 )
             except KafkaError as error:
                 report_commit(self._cluster, self._offsets.group_id, changed, began, error)

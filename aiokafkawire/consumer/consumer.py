@@ -693,7 +693,10 @@ class Consumer(MetricsPush, Generic[K, V]):
         self._committing()
         assert self._offsets is not None
         requested = normalize_partitions(partitions)
-        return await self._offsets.committed(requested, self._deadline(timeout)) if requested else {}
+        if not requested:
+            return {}
+        ids = self._positions.assigned_ids(requested)
+        return await self._offsets.committed(requested, self._deadline(timeout), topic_ids=ids)
 
     def _committing(self) -> "OffsetCommitter":
         if self._commits is None:

@@ -97,7 +97,7 @@ class InitialPositions:
         found: dict[TopicPartition, OffsetAndMetadata | BrokerError | None] = {}
         try:
             deadline = self._cluster.deadline(self._cluster.config.default_api_timeout_ms / 1000)
-            found = await self._group.look_up(epochs, deadline)
+            found = await self._group.look_up(epochs, deadline, self._positions.assigned_ids(epochs))
         except Exception as error:
             doing = f"looking up what group {self._group.group_id!r} has committed"
             await self._failed(states, epochs, as_kafka_error(error, doing))
@@ -115,8 +115,10 @@ class InitialPositions:
         # After a seek or a revocation, the error no longer matters.
         current = [state for state in states if self._positions.is_current(state, epochs[state.partition])]
         if current:
-            self._errors.report(current[0], error)
-            self._on_change(())
+            # A topic that was created again with fewer partitions is no error of the user: the group takes them back.
+            if not (isinstance(error, UsageError) and current[0].by_group):
+                self._errors.report(current[0], error)
+                self._on_change(())
             self._cluster.metadata.mark_stale(self._cluster.metadata.snapshot)
             delay = self._cluster.config.retry_backoff_max_ms / 1000
             named = format_partitions([state.partition for state in current])

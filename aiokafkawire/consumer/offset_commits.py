@@ -16,7 +16,7 @@ from ..group.membership import ApplyAssignment, GroupState, Reconcile
 from ..observe import CommitEnded
 from ..types import CoordinatorType, GroupMetadata, OffsetAndMetadata, TopicPartition, normalize_offsets
 from .recreated_topics import is_of_old_topic
-from .subscription_state import PartitionState, SubscriptionState, format_partitions
+from .subscription_state import PartitionState, SubscriptionState, format_partitions, known_ids
 
 if TYPE_CHECKING:  # consumers with assign() join no group
     from ..group.membership_driver import MembershipDriver
@@ -119,6 +119,7 @@ class OffsetCommitter:
         self._positions.require_not_lost(given)
         states = {partition: self._positions.get(partition) for partition in given}
         topic_ids = {partition: state.topic_id for partition, state in states.items() if state is not None}
+        known = known_ids(state for state in states.values() if state is not None)
 
         def revoked() -> list[TopicPartition]:
             return [at for at, state in states.items() if state is None or self._positions.get(at) is not state]
@@ -148,7 +149,12 @@ class OffsetCommitter:
                 self._require_member(group, states)
                 try:
                     left_out = await self._offsets.commit(
-                        given, deadline, group=group, retention_ms=retention_ms, skip_deleted=skip_deleted
+                        given,
+                        deadline,
+                        group=group,
+                        retention_ms=retention_ms,
+                        skip_deleted=skip_deleted,
+                        topic_ids=known,
                     )
                 except BrokerError as error:
                     if self.driver is None or error.code not in NOT_ENTITLED:

@@ -5,7 +5,7 @@ The rules:
 1. The first fetch after a seek or an assignment shows the id of the topic that the position belongs to. A position that
    was never fetched belongs to no topic yet, since the metadata may be older than the position.
 2. Once the metadata has another id for the topic, ``auto_offset_reset`` decides where to read the new topic. Data that
-   was fetched from the old topic and not read yet is dropped.
+   was fetched from the old topic and not read yet is dropped, and offsets of records in hand cannot be committed.
 3. In a consumer group of KIP-848 the coordinator assigns topic ids. A partition of the old topic then returns no more
    records, until the membership has lost it and the coordinator has assigned the new topic.
 """
@@ -29,7 +29,7 @@ _log = EventLog("aiokafkawire.consumer")
 
 def is_of_old_topic(positions: SubscriptionState, state: PartitionState, snapshot: Snapshot) -> bool:
     """Return whether the metadata shows that the partition's topic was created again since its records were read."""
-    topic_id = state.assigned_id or state.topic_id
+    topic_id = state.known_id
     if topic_id is None:
         return False
     current = snapshot.topic_id(state.partition.topic)
@@ -83,10 +83,9 @@ class RecreatedTopics:
             partitions=format_partitions([state.partition for state in states]),
         )
         for state in states:
-            position = state.position
-            if not self._positions.reset(state):
-                state.lost, state.topic_id = True, None
-                self._errors.report(state, _deleted(state.partition, position))
+            new = self._positions.read_new_topic(state, f"topic {topic!r} was deleted and created again")
+            if new.lost:
+                self._errors.report(new, _deleted(state.partition, state.position))
 
 
 def _deleted(partition: TopicPartition, position: int | None) -> LogTruncated:

@@ -13,7 +13,7 @@ from ..types import GroupMetadata, OffsetAndMetadata, OffsetSpec, TopicPartition
 from ._implementation import IteratorState
 from .offset_reset_policy import Start
 
-__all__ = ("LostInHand", "PartitionState", "SubscriptionState", "format_partitions")
+__all__ = ("LostInHand", "PartitionState", "SubscriptionState", "format_partitions", "known_ids")
 
 
 @attrs.define(eq=False)
@@ -73,8 +73,15 @@ class PartitionState:
     """The id of the topic that the position belongs to; None until a fetch from the position has succeeded."""
     assigned_id: UUID | None = None
     """The id of the assigned topic; None if the assignment has only names."""
+    by_group: bool = False
+    """Whether the group has assigned the partition, rather than the user."""
     fetch_bytes: int | None = None
     """The bytes that the next fetch must allow, if more than ``max_partition_fetch_bytes``; else None."""
+
+    @property
+    def known_id(self) -> UUID | None:
+        """The id of the topic that is read, as the coordinator or the first fetch has shown; None before."""
+        return self.assigned_id or self.topic_id
 
     def begin(self, at: OffsetAndMetadata) -> None:
         """Continue from the group's committed offset."""
@@ -242,7 +249,7 @@ class SubscriptionState:
         self._changed()
         for partition in partitions:
             state = self._states[partition] = self._new_state(partition, None)
-            state.withheld, state.assigned_id = withheld, ids.get(partition.topic)
+            state.withheld, state.assigned_id, state.by_group = withheld, ids.get(partition.topic), True
 
     def changes_to(
         self, assigned: Collection[TopicPartition]
@@ -349,6 +356,11 @@ class SubscriptionState:
         """Return the state of a partition, if it is assigned."""
         return self._states.get(partition)
 
+    def assigned_ids(self, partitions: Iterable[TopicPartition]) -> dict[str, UUID]:
+        """Return the ids of these partitions' topics, of those that are assigned by id."""
+        states = [state for partition in partitions if (state := self._states.get(partition)) is not None]
+        return {state.partition.topic: state.assigned_id for state in states if state.assigned_id is not None}
+
     def require(self, partition: TopicPartition) -> PartitionState:
         """Return the state of a partition.
 
@@ -383,6 +395,20 @@ class SubscriptionState:
         self.seek(state.partition, default)
         return True
 
+    def read_new_topic(self, state: PartitionState, reason: str) -> PartitionState:
+        """Give a partition a new state, since its topic is another one, and return it; it begins at the default start.
+
+        Offsets of the records that the user has in hand can no longer be committed. Without a default start the
+        partition waits for a seek.
+        """
+        self._changed()
+        if state.is_in_hand:
+            self.lost_in_hand[state.partition] = LostInHand(state, None, reason)
+        new = self._states[state.partition] = self._new_state(state.partition, None)
+        new.ask_group, new.lost = False, new.spec is None
+        new.paused, new.withheld, new.until, new.by_group = state.paused, state.withheld, state.until, state.by_group
+        return new
+
     def go_back(self, state: PartitionState, offset: int, leader_epoch: int, validated: int) -> bool:
         """Continue from ``offset``, the end of the truncated log; do nothing and return False without a default start.
 
@@ -401,6 +427,11 @@ class SubscriptionState:
     def to_look_up(self) -> list[PartitionState]:
         """Return the partitions that need a lookup."""
         return [state for state in self._states.values() if state.needs_lookup]
+
+
+def known_ids(states: Iterable[PartitionState]) -> dict[str, UUID]:
+    """Return the ids of the topics that are read, by name, as far as they are known."""
+    return {state.partition.topic: state.known_id for state in states if state.known_id is not None}
 
 
 def _in_group(lost: LostInHand) -> str:

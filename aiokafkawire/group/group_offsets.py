@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 from functools import partial
+from types import MappingProxyType
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.connection_pool import CONTROL
 from ..cluster.metadata import Snapshot
 from ..cluster.request_variants import in_newest_form
-from ..cluster.retry import Deadline
+from ..cluster.retry import Backoff, Deadline
 from ..errors import (
     BrokerError,
     ErrorCode,
@@ -23,6 +23,7 @@ from ..errors import (
     UnknownMemberId,
     UnknownTopicOrPartition,
     UnsupportedVersion,
+    broker_error,
 )
 from ..protocol.messages.group_offsets import OffsetCommitRequest, OffsetCommitResponse, OffsetFetchResponse
 from ..protocol.primitives import ZERO_UUID
@@ -56,6 +57,8 @@ NOT_ENTITLED: Final = (
     ErrorCode.FENCED_MEMBER_EPOCH,
 )
 """The errors of a commit under a membership that has ended, under an epoch that has, or during a rebalance."""
+
+_NO_IDS: Final[Mapping[str, UUID]] = MappingProxyType({})
 
 
 class FetchingMember(Protocol):
@@ -120,6 +123,7 @@ class GroupOffsets:
         newer: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]] | None = None,
         patience: float = math.inf,
         answered: Callable[[Mapping[TopicPartition, BrokerError | None]], None] = lambda _: None,
+        topic_ids: Mapping[str, UUID] = _NO_IDS,
     ) -> frozenset[TopicPartition]:
         """Commit these offsets; return the partitions that were left out as ``skip_deleted`` says.
 
@@ -137,37 +141,42 @@ class GroupOffsets:
                 coordinator that waits for its replicas has accepted the commit, but reads no later request of the same
                 connection. Other requests on the closed connection fail, and have to be retried.
             answered: called with each response: the error of each partition, or None.
+            topic_ids: the ids of the topics that the offsets belong to, as far as the caller knows; the metadata may
+                have newer ones, or lack the topics. Offsets of other topics belong to whichever topic has the name.
 
         Raises:
             UsageError: a partition or offset is invalid, or a static member gives ``retention_ms``.
             RequestTimeout: the deadline passed; the message has the last cause.
             UnknownMemberId: the group has members, and the committing client is not, or no longer, one of them.
             IllegalGeneration, RebalanceInProgress, FencedInstanceId: the membership may not commit.
+            UnknownTopicId: a topic of ``topic_ids`` was deleted, and ``skip_deleted`` is not set.
             UnsupportedVersion: the broker is too old for static members, or for ``retention_ms``.
             KafkaError: another error that is not retriable.
         """
         given, group = normalize_offsets(offsets), group or GroupMetadata(self.group_id)
-        ids, latest = _topic_ids(self._cluster, given), newer or (lambda: given)
-        check = partial(self._check_committed, group.group_id, given, skip_deleted, answered)
-        wanted = frozenset(given)
+        ids, latest = _topic_ids(self._cluster, given, topic_ids), newer or (lambda: given)
+        wanted, backoff = frozenset(given), self._cluster.backoff()
+
+        def existing() -> Mapping[TopicPartition, OffsetAndMetadata]:
+            return {partition: offset for partition, offset in latest().items() if partition in given}
+
         try:
-            try:
-                return wanted - await self._commit(group, latest, deadline, retention_ms, ids, check, patience)
-            except TopicIdsOutdated:
-                snapshot = self._cluster.metadata.snapshot
-                if skip_deleted:
-                    given = await self._only_of_old_ids(given, ids, snapshot, deadline)
-                    if not given:
-                        return wanted
-                    check = partial(self._check_committed, group.group_id, given, skip_deleted, answered)
-                else:
-                    self._cluster.metadata.mark_stale(snapshot)
-                kept = given
-
-                def existing() -> Mapping[TopicPartition, OffsetAndMetadata]:
-                    return {partition: offset for partition, offset in latest().items() if partition in kept}
-
-                return wanted - await self._commit(group, existing, deadline, retention_ms, {}, check, patience)
+            while given:
+                check = partial(self._check_committed, group.group_id, given, skip_deleted, answered)
+                try:
+                    return wanted - await self._commit(group, existing, deadline, retention_ms, ids, check, patience)
+                except TopicIdsOutdated as error:
+                    snapshot = await self._newer_metadata(deadline)
+                    known = given if skip_deleted else [at for at in given if at.topic in topic_ids]
+                    gone = {at for at in known if snapshot.topic_id(at.topic) != ids[at.topic]}
+                    if gone and not skip_deleted:
+                        raise broker_error(ErrorCode.UNKNOWN_TOPIC_ID, str(error)) from None
+                    given = {at: offset for at, offset in given.items() if at not in gone}
+                    if len(known) < len(given):
+                        ids = _NO_IDS  # which are of the topics that there are now
+                    elif not gone:
+                        await self._wait_for_coordinator(backoff, deadline, error)
+            return wanted
         except UnsupportedVersion as error:
             if not goes_to_zookeeper(group, retention_ms):
                 raise _explained(error, group, retention_ms) from None
@@ -236,23 +245,23 @@ class GroupOffsets:
         raise_gravest(errors)
         return errors.keys()
 
-    async def _only_of_old_ids(
-        self,
-        given: Mapping[TopicPartition, OffsetAndMetadata],
-        ids: Mapping[str, UUID],
-        snapshot: Snapshot,
-        deadline: Deadline,
-    ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Leave out topics that newer metadata lacks, or shows as created again: names may stand for new topics."""
-        newer = await self._newer_metadata(snapshot, deadline)
-        return {at: offset for at, offset in given.items() if newer.topic_id(at.topic) == ids[at.topic]}
-
-    async def _newer_metadata(self, seen: Snapshot, deadline: Deadline) -> Snapshot:
-        """Wait for metadata that is newer than ``seen``; return ``seen`` if none arrives in time."""
+    async def _newer_metadata(self, deadline: Deadline) -> Snapshot:
+        """Wait for newer metadata; return what there is if none arrives in time."""
+        seen = self._cluster.metadata.snapshot
         self._cluster.metadata.mark_stale(seen)
         with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
             return await self._cluster.metadata.wait_for_update(seen)
         return seen
+
+    async def _wait_for_coordinator(self, backoff: Backoff, deadline: Deadline, error: KafkaError) -> None:
+        """Wait before a request is repeated, since the coordinator may lag behind the metadata.
+
+        Raises:
+            RequestTimeout: the deadline has passed.
+        """
+        await anyio.sleep(min(backoff.next(), deadline.left(self._cluster.runtime.now())))
+        if deadline.passed(self._cluster.runtime.now()):
+            raise RequestTimeout(f"no success within {deadline.allowed:g} s: {error}") from error
 
     def _is_deleted(self, partition: TopicPartition) -> bool:
         topic = self._cluster.metadata.snapshot.topics.get(partition.topic)
@@ -261,22 +270,30 @@ class GroupOffsets:
     # --- looking up ------------------------------------------------------------------------------------
 
     async def committed(
-        self, partitions: Collection[TopicPartition], deadline: Deadline, *, stable: bool = True
+        self,
+        partitions: Collection[TopicPartition],
+        deadline: Deadline,
+        *,
+        stable: bool = True,
+        topic_ids: Mapping[str, UUID] = _NO_IDS,
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the committed offset of each partition; None if there is none.
 
-        With ``stable``, wait for transactions that are about to change the offsets (KIP-447).
+        With ``stable``, wait for transactions that are about to change the offsets (KIP-447). ``topic_ids`` are the ids
+        of topics that were assigned by id, which the metadata may not have yet.
 
         Raises:
             RequestTimeout: the deadline passed; the message has the last cause.
             KafkaError: another error that is not retriable.
         """
-        found = await self._fetch(partitions, deadline, partly=False, stable=stable)
+        found = await self._fetch(partitions, deadline, partly=False, stable=stable, topic_ids=topic_ids)
         return {partition: offset for partition, offset in found.items() if not isinstance(offset, BrokerError)}
 
-    async def look_up(self, partitions: Collection[TopicPartition], deadline: Deadline) -> Found:
+    async def look_up(
+        self, partitions: Collection[TopicPartition], deadline: Deadline, topic_ids: Mapping[str, UUID] = _NO_IDS
+    ) -> Found:
         """Return each partition's committed offset or error. Raises as :meth:`committed` if all partitions fail."""
-        return await self._fetch(partitions, deadline, partly=True, stable=True)
+        return await self._fetch(partitions, deadline, partly=True, stable=True, topic_ids=topic_ids)
 
     async def all_committed(
         self, deadline: Deadline, *, stable: bool = True
@@ -305,34 +322,35 @@ class GroupOffsets:
         return only_committed(found)
 
     async def _fetch(
-        self, partitions: Collection[TopicPartition], deadline: Deadline, *, partly: bool, stable: bool
+        self,
+        partitions: Collection[TopicPartition],
+        deadline: Deadline,
+        *,
+        partly: bool,
+        stable: bool,
+        topic_ids: Mapping[str, UUID] = _NO_IDS,
     ) -> Found:
-        group_id, ids = self.group_id, _topic_ids(self._cluster, partitions)
+        """Fetch offsets by topic id as far as possible: by its name, a new topic may have the offsets of an old one."""
+        group_id, ids = self.group_id, _topic_ids(self._cluster, partitions, topic_ids)
 
-        def read(response: OffsetFetchResponse, ids: Mapping[str, UUID]) -> Found:
+        def read(response: OffsetFetchResponse) -> Found:
             found = fetched_offsets(group_id, partitions, response, ids)
             check_fetched(found, partly=partly)
             return found
 
+        backoff = self._cluster.backoff()
         try:
-            try:
-                return await self._ask(partitions, deadline, ids, partial(read, ids=ids), stable=stable)
-            except TopicIdsOutdated:
-                # By its name, a topic that was made anew may still have the offsets of the old one.
-                newer = await self._newer_ids(ids, partitions, deadline)
-                with suppress(TopicIdsOutdated):
-                    return await self._ask(partitions, deadline, newer, partial(read, ids=newer), stable=stable)
-                return await self._ask(partitions, deadline, {}, partial(read, ids={}), stable=stable)
+            while True:
+                try:
+                    return await self._ask(partitions, deadline, ids, read, stable=stable)
+                except TopicIdsOutdated as error:
+                    await self._newer_metadata(deadline)
+                    newer = _topic_ids(self._cluster, partitions)
+                    if newer == ids:
+                        await self._wait_for_coordinator(backoff, deadline, error)
+                    ids = newer
         except UnsupportedVersion as error:
             return await fetch_from_zookeeper(self._cluster, group_id, partitions, deadline, error, partly=partly)
-
-    async def _newer_ids(
-        self, ids: Mapping[str, UUID], partitions: Collection[TopicPartition], deadline: Deadline
-    ) -> dict[str, UUID]:
-        """Return the topic ids of newer metadata; none if it has the same ones, or lacks a topic."""
-        await self._newer_metadata(self._cluster.metadata.snapshot, deadline)
-        newer = _topic_ids(self._cluster, partitions)
-        return newer if newer != ids else {}
 
     async def _ask(
         self,
@@ -386,11 +404,13 @@ async def _all_partitions(cluster: Cluster, deadline: Deadline) -> list[TopicPar
     ]
 
 
-def _topic_ids(cluster: Cluster, partitions: Iterable[TopicPartition]) -> dict[str, UUID]:
+def _topic_ids(
+    cluster: Cluster, partitions: Iterable[TopicPartition], known: Mapping[str, UUID] = _NO_IDS
+) -> Mapping[str, UUID]:
     """Return the ids of the partitions' topics; empty unless all are known, since a request has either ids or names."""
     snapshot = cluster.metadata.snapshot
-    ids = {name: snapshot.topic_id(name) for name in {partition.topic for partition in partitions}}
-    return {} if ZERO_UUID in ids.values() else ids
+    ids = {name: known.get(name) or snapshot.topic_id(name) for name in {partition.topic for partition in partitions}}
+    return _NO_IDS if ZERO_UUID in ids.values() else ids
 
 
 def _checked(read: Callable[[OffsetFetchResponse], Found]) -> Callable[[OffsetFetchResponse], None]:

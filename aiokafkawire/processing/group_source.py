@@ -9,12 +9,13 @@ import anyio
 
 from ..cluster.cluster import Cluster
 from ..consumer.consumer import Consumer
+from ..consumer.subscription_state import PartitionState
 from ..errors import BrokerError, CommitFailed, DeserializationError, OffsetMetadataTooLarge, RequestTimeout, UsageError
 from ..event_log import EventLog, TroubleLog
 from ..group.group_offsets import NOT_ENTITLED
 from ..records.deserialization import RecordDeserializer
 from ..types import OffsetAndMetadata, TopicPartition
-from .commit_metadata import decode_metadata
+from .commit_metadata import FinishedRecords, decode_metadata
 from .failures import failure_of
 from .handler_pool import HandlerPool
 from .lanes import Lanes, Work
@@ -70,6 +71,8 @@ class GroupSource:
         self._retry_topics, self._dead_letter_topic = retry_topics, dead_letter_topic
         self._deserializer = deserializer
         self._partitions = PartitionsInHand(max_in_hand)
+        # The state of each partition when it was first tracked; it has another one once its topic is another one.
+        self._read_from: dict[TopicPartition, PartitionState | None] = {}
         self._waiting: WaitingRecords[Any] = WaitingRecords()
         self._polling = anyio.CancelScope()
         self._polls_until: float | None = None
@@ -115,6 +118,7 @@ class GroupSource:
 
     async def _read(self) -> None:
         while True:
+            self._leave_old_topics()
             self._add_due()
             self._pool.start()
             self._pause_full()
@@ -125,6 +129,7 @@ class GroupSource:
             except RequestTimeout as error:
                 self._no_answer(error)
                 continue
+            self._leave_old_topics()
             for place, run in groupby(records, attrgetter("topic", "partition")):
                 self._receive(TopicPartition(*place), run)
 
@@ -178,8 +183,21 @@ class GroupSource:
 
     def _tracker(self, partition: TopicPartition) -> OffsetTracker:
         if partition not in self._partitions:
-            self._partitions.assign(partition)
+            self._track(partition)
         return self._partitions[partition]
+
+    def _track(self, partition: TopicPartition, finished: FinishedRecords | None = None) -> None:
+        self._partitions.assign(partition, finished)
+        self._read_from[partition] = self._consumer._positions.get(partition)
+
+    def _leave_old_topics(self) -> None:
+        """Cancel what is in hand of topics that were deleted and created again, and commit where the new ones begin."""
+        for partition, state in list(self._read_from.items()):
+            current = self._consumer._positions.get(partition)
+            if current is not None and current is not state:
+                self._forget((partition,))
+                self._track(partition)
+                self._dirty.set()
 
     def _restart(self, partition: TopicPartition, offset: int) -> None:
         """Restart in a log that was truncated at ``offset``, at the first record that is not finished before."""
@@ -262,6 +280,7 @@ class GroupSource:
             CommitFailed, RequestTimeout, BrokerError: it is not committed.
         """
         async with self._lock:
+            self._leave_old_topics()
             while progress := self._partitions.progress(partitions, self._position):
                 try:
                     consumer = self._consumer
@@ -296,7 +315,7 @@ class GroupSource:
             await self._pool.wait_until_idle(partitions)
         for partition, committed in (await self._committed(partitions)).items():
             finished = None if committed is None else decode_metadata(committed.offset, committed.metadata)
-            self._partitions.assign(partition, finished)
+            self._track(partition, finished)
             if committed is None:
                 self._dirty.set()  # where the partition begins is committed, too
         self._pause_full()
@@ -355,6 +374,8 @@ class GroupSource:
         self._pool.cancel(self._lanes.drop(partitions, running=True))
         self._partitions.revoke(partitions)
         self._waiting.drop(partitions)
+        for partition in partitions:
+            self._read_from.pop(partition, None)
 
     def status(self) -> Mapping[str, int]:
         """Return the numbers of a summary that this source knows."""

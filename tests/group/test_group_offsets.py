@@ -11,6 +11,7 @@ from support.clusters import opened
 from support.group_members import GroupMember
 from support.raw_client import RawClient
 from support.spoken import speaks
+from support.virtual_time import virtual_time
 
 from aiokafkawire import OffsetAndMetadata, TopicPartition, UnsupportedVersion, UsageError
 from aiokafkawire.cluster.cluster import Cluster
@@ -22,6 +23,7 @@ from aiokafkawire.errors import (
     GroupIdNotFound,
     IllegalGeneration,
     RebalanceInProgress,
+    RequestTimeout,
     TopicAuthorizationFailed,
     UnknownMemberId,
 )
@@ -195,10 +197,6 @@ async def test_offsets_of_topics_that_were_made_anew_are_fetched_by_new_ids_and_
         # By its name, the new topic may still have the offsets of the old one.
         assert [asked.version for asked in broker.requests.of(ApiKey.OFFSET_FETCH)] == [10, 10]
         assert cluster.metadata.snapshot.topics["a"].topic_id != old.topic_id
-        broker.requests.clear()
-        broker.on(ApiKey.OFFSET_FETCH, answer=ErrorCode.UNKNOWN_TOPIC_ID)  # a coordinator that lags behind
-        assert await offsets.committed([A0], soon(cluster)) == {A0: None}
-        assert [asked.version for asked in broker.requests.of(ApiKey.OFFSET_FETCH)] == [10, 9]
         broker.delete_topic("a")
         broker.create_topic("a", partitions=2)
         await offsets.commit({A0: 3}, soon(cluster))
@@ -216,7 +214,7 @@ async def test_what_was_read_from_a_topic_before_it_was_made_anew_is_not_committ
         newest = {A0: OffsetAndMetadata(4), B0: OffsetAndMetadata(6)}
         await offsets.commit({A0: 3, B0: 5}, soon(cluster), skip_deleted=True, newer=lambda: newest)
         assert await offsets.all_committed(soon(cluster)) == {B0: OffsetAndMetadata(6)}
-        assert [asked.version for asked in broker.requests.of(ApiKey.OFFSET_COMMIT)] == [10, 9]
+        assert [asked.version for asked in broker.requests.of(ApiKey.OFFSET_COMMIT)] == [10, 10]
         broker.requests.clear()
         broker.delete_topic("b")
         broker.create_topic("b")
@@ -232,6 +230,48 @@ async def test_what_was_read_from_a_deleted_topic_is_not_committed_by_name() -> 
         broker.delete_topic("a")
         assert await offsets.commit({A0: 3}, soon(cluster), skip_deleted=True) == {A0}
         assert [asked.version for asked in broker.requests.of(ApiKey.OFFSET_COMMIT)] == [10]
+
+
+async def test_what_was_read_from_a_topic_that_the_metadata_lacks_is_committed_by_its_id() -> None:
+    async with running() as (broker, cluster, offsets):
+        ids = {"a": (await cluster.metadata.topic("a", soon(cluster))).topic_id}
+        hidden = broker.on(ApiKey.METADATA, answer=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, times=None)
+        await cluster.metadata.refresh(cluster.metadata.snapshot, soon(cluster))
+        assert await offsets.commit({A0: 3}, soon(cluster), skip_deleted=True, topic_ids=ids) == frozenset()
+        broker.delete_topic("a")
+        broker.create_topic("a", partitions=2)
+        assert await offsets.commit({A0: 4}, soon(cluster), skip_deleted=True, topic_ids=ids) == {A0}
+        assert versions(broker, ApiKey.OFFSET_COMMIT) == {10}
+        hidden.remove()
+
+
+async def test_offsets_of_a_topic_that_the_metadata_lacks_are_fetched_by_its_id() -> None:
+    async with running() as (broker, cluster, offsets):
+        await offsets.commit({A0: 3}, soon(cluster))
+        ids = {"a": (await cluster.metadata.topic("a", soon(cluster))).topic_id}
+        broker.on(ApiKey.METADATA, answer=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        await cluster.metadata.refresh(cluster.metadata.snapshot, soon(cluster))
+        assert await offsets.look_up([A0], soon(cluster), ids) == {A0: OffsetAndMetadata(3)}
+        assert await offsets.committed([A0], soon(cluster), topic_ids=ids) == {A0: OffsetAndMetadata(3)}
+        assert versions(broker, ApiKey.OFFSET_FETCH) == {10}
+
+
+@virtual_time
+async def test_a_coordinator_that_lags_behind_is_asked_by_ids_until_it_knows_them() -> None:
+    """By its name, it would take a new topic for the old one."""
+    async with running() as (broker, cluster, offsets):
+        await cluster.metadata.topic("a", soon(cluster))
+        for api in (ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH):
+            broker.on(api, answer=ErrorCode.UNKNOWN_TOPIC_ID, times=3)
+        assert await offsets.commit({A0: 3}, soon(cluster), skip_deleted=True) == frozenset()
+        assert await offsets.committed([A0], soon(cluster)) == {A0: OffsetAndMetadata(3)}
+        for api in (ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH):
+            assert [asked.version for asked in broker.requests.of(api)] == [10] * 4
+            broker.on(api, answer=ErrorCode.UNKNOWN_TOPIC_ID, times=None)
+        with pytest.raises(RequestTimeout, match=r"OffsetCommit of a-0 .* does not know its topic id"):
+            await offsets.commit({A0: 4}, soon(cluster), skip_deleted=True)
+        with pytest.raises(RequestTimeout, match=r"OffsetFetch of a-0 .* does not know its topic id"):
+            await offsets.committed([A0], soon(cluster))
 
 
 async def test_what_only_metadata_calls_deleted_is_committed_or_fails() -> None:

@@ -15,7 +15,8 @@ from support.patience import PATIENCE
 from support.readers import Readers, reading
 
 from aiokafkawire import Client, Consumer, TopicPartition
-from aiokafkawire.errors import LogTruncated
+from aiokafkawire.errors import CommitFailed, LogTruncated
+from aiokafkawire.protocol.primitives import ZERO_UUID
 from aiokafkawire.testing.broker import Broker
 
 pytestmark = pytest.mark.anyio
@@ -70,6 +71,26 @@ async def test_without_a_reset_the_consumer_says_so_and_goes_on_after_a_seek(kaf
         assert (failed.value.partition, failed.value.position, failed.value.diverging_offset) == (where, 10, None)
         consumer.seek(where, 2)
         assert await read(consumer, 2) == [108, 111]
+
+
+async def test_offsets_of_records_in_hand_of_the_old_topic_cannot_be_committed(kafka: Client, topic: str) -> None:
+    await write(kafka, topic, 0, 30)
+    async with kafka.consumer(topic, group_id=topic, enable_auto_commit=False, **SOON) as consumer:
+        assert await read(consumer, 30) == list(range(30))
+        metadata = kafka._cluster.metadata
+        old = metadata.snapshot.topic_id(topic)
+        await create_anew(kafka, topic, 3)
+        with anyio.fail_after(PATIENCE):
+            while metadata.snapshot.topic_id(topic) in (old, ZERO_UUID):
+                await metadata.refresh(metadata.snapshot, kafka._cluster.deadline(5))
+        # Either this member knows that the topic is another one, or it has heard of the new partitions before.
+        with pytest.raises(CommitFailed):
+            await consumer.commit(dict.fromkeys(all_of(topic), 10))
+        await write(kafka, topic, 100, 160)
+        assert await read(consumer, 60) == list(range(100, 160))
+        await consumer.commit()
+    found = await kafka.admin.list_consumer_group_offsets(topic)
+    assert {where: at.offset for where, at in found.items()} == dict.fromkeys(all_of(topic), 20)
 
 
 async def test_a_member_of_a_classic_group_reads_the_new_topic_and_commits_nothing_old(
