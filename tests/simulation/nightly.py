@@ -37,6 +37,7 @@ WEIGHTS: Final[Mapping[str, int]] = {
     "transforms": 1,
     "share": 2,
     "share_process": 1,
+    "recreated": 2,
     "rolling": 2,
     "admin": 2,
 }

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from aiokafkawire.testing.simulation import Run
 from aiokafkawire.testing.virtual.study import Study, studying
 
-from . import admin, groups, process, processing, rolling, scenario, share, share_process, transactions
+from . import admin, groups, process, processing, recreated, rolling, scenario, share, share_process, transactions
 from .quick_loop import quick_loop
 
 __all__ = ("RUN", "TOLD", "Outcome", "replay", "run_seed")
@@ -26,6 +26,7 @@ RUN: Mapping[str, Callable[..., Run[Any]]] = {
     "transforms": processing.run_transforms,
     "share": share.run,
     "share_process": share_process.run,
+    "recreated": recreated.run,
     "rolling": rolling.run,
     "admin": admin.run,
 }
@@ -42,6 +43,7 @@ TOLD: Mapping[str, Callable[[Run[Any]], str]] = {
     "transforms": processing.told,
     "share": share.told,
     "share_process": share_process.told,
+    "recreated": recreated.told,
     "rolling": rolling.told,
     "admin": admin.told,
 }

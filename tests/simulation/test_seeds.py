@@ -2,7 +2,18 @@
 
 import pytest
 from histories.transactions import End
-from simulation import admin, groups, process, processing, rolling, scenario, share, share_process, transactions
+from simulation import (
+    admin,
+    groups,
+    process,
+    processing,
+    recreated,
+    rolling,
+    scenario,
+    share,
+    share_process,
+    transactions,
+)
 from support.examples import seeds
 
 # The seeds that run always are those that take the least time.
@@ -15,6 +26,7 @@ PROCESS = seeds((2, 4, 5), 2)
 TRANSFORMS = seeds((7, 3, 0), 1)
 SHARE = seeds(range(3), 2)
 SHARE_PROCESS = seeds((2, 5, 7), 2)
+RECREATED = seeds(range(4), 2)
 ROLLING = seeds((0, 1, 2, 3), 1)
 ADMIN = seeds(range(40), 5)
 # `nox -s simulate` runs more.
@@ -115,6 +127,15 @@ def test_every_record_of_a_share_group_is_handled_or_a_dead_letter_before_it_is_
     done = share_process.run(seed)
     print(share_process.told(done))
     assert done.value.handled
+
+
+@pytest.mark.parametrize("seed", RECREATED)
+def test_every_record_of_a_topic_that_was_made_anew_is_read(seed: int) -> None:
+    done = recreated.run(seed)
+    print(recreated.told(done))
+    assert done.value.topics > 1
+    assert done.value.left
+    assert done.value.faults
 
 
 @pytest.mark.parametrize("seed", ROLLING)

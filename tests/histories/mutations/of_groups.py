@@ -193,4 +193,12 @@ GROUPS = (
         'if task.assignment[1:2] == b"\\3" else Assignment(())',
         "mixed",
     ),
+    Mutation(
+        "offsets of a topic that was made anew are committed by its name",
+        "no offset of a deleted topic counts for the next one of its name",
+        "group.group_offsets",
+        "        ids, latest = _topic_ids(self._cluster, given, topic_ids), newer or (lambda: given)\n",
+        "        ids, latest = _NO_IDS, newer or (lambda: given)\n",
+        "recreated",
+    ),
 )

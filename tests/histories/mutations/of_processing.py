@@ -113,4 +113,12 @@ PROCESSING = (
         "            return True\n",
         "process",
     ),
+    Mutation(
+        "process goes on with what it had of a topic that was made anew",
+        "no offset of a deleted topic counts for the next one of its name",
+        "processing.group_source",
+        "            if current is not None and current is not state:\n",
+        "            if False:\n",
+        "recreated",
+    ),
 )
