@@ -166,6 +166,23 @@ def test_a_record_that_is_too_large_is_told_with_its_line(shell: Shell, file: Fi
     assert shell("consume", "orders") == b"a\nb\n"
 
 
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs a file without an end")
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ((), "line 3 has more than 1,048,576 bytes, and no delimiter (b'\\n') yet; a record may have 1,048,576"),
+        (("-X", "max.request.size=2000"), "line 3 has more than 2,000 bytes, and no delimiter (b'\\n') yet"),
+        (("--json", "-D", "|"), "line 3 has more than 8,388,608 bytes, and no delimiter (b'|') yet; a record may have"),
+        (("--whole",), "file 2 has more than 1,048,576 bytes; a record may have 1,048,576 (max_request_size, which -X"),
+    ],
+)
+def test_input_without_an_end_is_not_kept(options: tuple[str, ...], told: str, shell: Shell, file: File) -> None:
+    before = file(b'{"value": 1}|{"value": 2}|' if "--json" in options else b"1\n2\n")
+    shell("produce", "orders", before, "/dev/zero", *options, status=1)
+    assert shell.err.startswith(f"aiokafkawire: {told}")
+    assert shell("consume", "orders") == (b"1\n2\n\n" if "--whole" in options else b"1\n2\n")
+
+
 def test_a_transaction_has_all_lines_or_none(shell: Shell, file: File) -> None:
     arguments = ("-K", ":", "--transactional-id", "import")
     shell("produce", "orders", file(b"a:1\noops\n"), *arguments, status=1)

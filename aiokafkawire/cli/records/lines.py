@@ -25,6 +25,11 @@ class LineSplitter:
         self._delimiter = delimiter
         self._rest = b""
 
+    @property
+    def unfinished(self) -> int:
+        """The number of bytes since the last delimiter."""
+        return len(self._rest)
+
     def feed(self, data: bytes) -> list[bytes]:
         """Return the lines that are complete with this piece, without their delimiter."""
         if self._rest and len(self._delimiter) == 1:

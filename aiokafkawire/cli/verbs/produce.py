@@ -12,7 +12,7 @@ import anyio
 import attrs
 import click
 
-from ...config import ProducerOptions
+from ...config import ProducerConfig, ProducerOptions
 from ...errors import KafkaError
 from ...observe import BatchEnded, Observer
 from ...producer.producer import Producer
@@ -34,6 +34,8 @@ __all__ = ("ProduceOptions", "command", "produce")
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 _BATCH_SIZE: Final = 512 * 1024
 _LINGER_MS: Final = 5
+_JSON_SIZE: Final = 8
+"""How many times as long as its record a line of JSON may be, since JSON has escapes."""
 
 _Producer = Producer[BytesLike, BytesLike]
 
@@ -182,7 +184,7 @@ async def produce(session: Session, options: ProduceOptions, failures: _Failures
     in_transaction = settings.get("transactional_id") is not None
     with summary(meter, quiet=options.quiet), _noting(failures, in_transaction), _progress(options) as advance:
         async with session.kafka.producer(**settings) as producer, _transaction(producer, begin=in_transaction):
-            sender = _Sender(options, producer, meter)
+            sender = _Sender(options, producer, meter, ProducerConfig(**settings).max_request_size)
             try:
                 # Standard input may stay open for days, so a failure must not wait for its end.
                 with anyio.CancelScope() as failures.reading:
@@ -193,8 +195,7 @@ async def produce(session: Session, options: ProduceOptions, failures: _Failures
                                 advance(len(piece))
                         await sender.finish()
             except (KafkaError, CommandFailed) as error:
-                place = f"{'file' if options.form == 'whole' else 'line'} {sender.number}"
-                what = str(error) if isinstance(error, CommandFailed) else f"{place}: {error_text(error)}"
+                what = str(error) if isinstance(error, CommandFailed) else f"{sender.place}: {error_text(error)}"
                 fate = "the transaction is aborted" if in_transaction else await _fate(producer, meter.records)
                 raise CommandFailed(f"{what}; {fate}") from error
             await producer.flush()
@@ -250,12 +251,12 @@ def _progress(options: ProduceOptions) -> Iterator[Callable[[int], object]]:
 
 
 class _Sender:
-    """Turns the bytes of files into records, and sends them."""
+    """Turns the bytes of files into records of at most ``max_size`` bytes, and sends them."""
 
-    def __init__(self, options: ProduceOptions, producer: _Producer, meter: Meter) -> None:
-        self._options, self._producer, self._meter = options, producer, meter
+    def __init__(self, options: ProduceOptions, producer: _Producer, meter: Meter, max_size: int) -> None:
+        self._options, self._producer, self._meter, self._max_size = options, producer, meter, max_size
         self._lines = LineSplitter(options.delimiter)
-        self._whole: list[bytes] = []
+        self._whole = bytearray()
         asked = (options.key, options.key_separator, options.null)
         self._are_lines_values = options.form == "lines" and asked == (None, None, None)
         self.number: int = 1
@@ -265,18 +266,36 @@ class _Sender:
         """Take a piece of a file, and send the records that are complete."""
         self._meter.add(0, len(piece))
         if self._options.form == "whole":
-            self._whole.append(piece)
-        elif self._are_lines_values:
+            self._whole += piece
+            self._check_size(len(self._whole), self._max_size)
+            return
+        if self._are_lines_values:
             values = self._lines.feed_values(piece)
             if values:
                 await self._send_values(values, None)
         else:
             await self._send(self._lines.feed(piece))
+        is_json = self._options.form == "json"
+        self._check_size(self._lines.unfinished, self._max_size * (_JSON_SIZE if is_json else 1))
+
+    def _check_size(self, size: int, limit: int) -> None:
+        """Raise an error if a record is too large already, before its end: there may be none."""
+        if size > limit:
+            end = "" if self._options.form == "whole" else f", and no delimiter ({self._options.delimiter!r}) yet"
+            raise CommandFailed(
+                f"{self.place} has more than {limit:,} bytes{end}; a record may have {self._max_size:,} "
+                "(max_request_size, which -X sets)"
+            )
+
+    @property
+    def place(self) -> str:
+        """Names the line or the file that is being read."""
+        return f"{'file' if self._options.form == 'whole' else 'line'} {self.number}"
 
     async def finish(self) -> None:
         """Send the last record of a file."""
         if self._options.form == "whole":
-            await self._send([b"".join(self._whole)])
+            await self._send([bytes(self._whole)])
             self._whole.clear()
         else:
             await self._send(self._lines.finish())
