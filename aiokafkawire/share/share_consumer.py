@@ -276,6 +276,8 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         fetcher = self._fetcher
         while self._state == "open":
             arrived = fetcher.arrived
+            if fetcher.has_ended:
+                self._require_open()
             if fetcher.responses.errors:
                 raise fetcher.responses.errors.pop(0)
             parts = fetcher.take(limit)
@@ -398,5 +400,7 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         self._cluster.owner.require_own_loop()
         if self._state == "new":
             raise UsageError("this share consumer is not open: use it as 'async with'")
-        if self._state != "open":
-            raise UsageError(f"this share consumer is {self._state}: make another with client.share_consumer()")
+        # As after an error of its background task, which the log has.
+        state = "closed" if self._state == "open" and self._fetcher.has_ended else self._state
+        if state != "open":
+            raise UsageError(f"this share consumer is {state}: make another with client.share_consumer()")
