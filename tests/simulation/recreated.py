@@ -12,6 +12,7 @@ from aiokafkawire.config import ConsumerOptions
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.primitives import ZERO_UUID
+from aiokafkawire.testing.broker import ApiError
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
 
 from .checks import Logs, no_task_fails_unheard
@@ -140,6 +141,8 @@ class _Play:
     read: set[bytes | None] = attrs.field(factory=set)
     number: int = 0
     """The number of the last record that was written."""
+    wrong: list[str] = attrs.field(factory=list)
+    """Which offsets were committed that are none of the topic there was."""
 
     async def main(self) -> Outcome:
         """The run, and its checks."""
@@ -152,6 +155,7 @@ class _Play:
         async with anyio.create_task_group() as members:
             for seat in range(chance.randint(1, 3)):
                 members.start_soon(seats.sit, seat)
+            members.start_soon(self._watch)
             if chance.random() < 0.5:
                 sim.chaos(every=(2.0, 10.0), lasting=(0.05, chance.choice((1.0, 5.0))))
             with anyio.move_on_after(chance.uniform(20, 60)):
@@ -166,9 +170,11 @@ class _Play:
             await anyio.sleep(LATE)
             with anyio.move_on_after(5):
                 await self._write()
-            settled = await until_settled(sim, self._state, limit=_PATIENCE, wrong=())
+            settled = await until_settled(sim, self._state, limit=_PATIENCE, wrong=self.wrong)
             seats.end()
-        await anyio.sleep(LATE)
+            await anyio.sleep(LATE)
+            members.cancel_scope.cancel()
+        assert not self.wrong, self.wrong
         check_nothing_is_left(sim, before)
         left = sum(map(len, self._logs().values()))
         return Outcome(protocol, self.topics, len(self.read), left, seats.lives, sim.trace.faults.total(), settled)
@@ -190,6 +196,17 @@ class _Play:
             finally:
                 self.sim.note("the topic is created")
                 self._create(chance)
+
+    async def _watch(self) -> NoReturn:
+        """See that no offset after the end of the topic is committed: it would be one of an earlier topic."""
+        broker = self.sim.broker
+        while True:
+            for where, committed in broker._cluster.committed.of(GROUP).items():
+                with suppress(ApiError):  # there is no such partition any more
+                    end = broker.log(*where).log_end_offset
+                    if committed.offset > end:
+                        self.wrong.append(f"{committed.offset} of {where} is committed, which ends at {end}")
+            await anyio.sleep(0.05)
 
     async def _lag(self) -> NoReturn:
         """Let brokers know less than others for a moment."""

@@ -198,7 +198,7 @@ GROUPS = (
         "no offset of a deleted topic counts for the next one of its name",
         "group.group_offsets",
         "        ids, latest = _topic_ids(self._cluster, given, topic_ids), newer or (lambda: given)\n",
-        "        ids, latest = _NO_IDS, newer or (lambda: given)\n",
+        "        ids, latest = _topic_ids(self._cluster, given), newer or (lambda: given)\n",
         "recreated",
     ),
 )
