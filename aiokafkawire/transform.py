@@ -373,7 +373,7 @@ class TransformLoop:
             )
         group = self._consumer.group_metadata()
         try:
-            await transaction.commit_offsets(offsets, group=group)
+            await transaction._commit_offsets(offsets, group, self._consumer._topic_ids(offsets))
             # The partitions may have been lost, assigned again and looked up while the request was retried. A
             # coordinator that forgot a generation may use its number again, and then accepts the offsets.
             self._consumer.check_ownership()

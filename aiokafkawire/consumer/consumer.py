@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeVar
+from uuid import UUID
 
 import anyio
 
@@ -40,7 +41,7 @@ from .fetcher import Fetcher
 from .health import ConsumerHealth, health_snapshot
 from .offset_reset_policy import parse_reset_policy
 from .record_iteration import RecordIteration
-from .subscription_state import SubscriptionState
+from .subscription_state import SubscriptionState, known_ids
 
 if TYPE_CHECKING:  # consumers without a group do not need these
     import re
@@ -676,6 +677,11 @@ class Consumer(MetricsPush, Generic[K, V]):
         if given:
             await commits.commit(given, self._deadline(timeout), retention_ms=retention_ms, all_positions=True)
         self._iteration.finish_committed(handed_out)
+
+    def _topic_ids(self, partitions: Iterable[TopicPartition]) -> Mapping[str, UUID]:
+        """Return the ids of these partitions' topics, by name, as far as they are known."""
+        states = (self._positions.get(partition) for partition in partitions)
+        return known_ids(state for state in states if state is not None)
 
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None

@@ -7,6 +7,7 @@ from ..group.membership_driver import MembershipDriver
 from ..records.batch import ConsumerRecord
 from ..types import GroupMetadata, TopicPartition
 from .consumer import Consumer
+from .recreated_topics import is_of_old_topic
 
 __all__ = ("RecordsInHand",)
 
@@ -50,8 +51,10 @@ class RecordsInHand:
 
     @property
     def are_owned(self) -> bool:
-        """Whether the group has revoked none of the partitions in hand, as far as this member knows."""
-        return not self._positions.lost_in_hand
+        """Whether the group has revoked none of the partitions in hand, and their topics exist, as far as is known."""
+        snapshot = self._consumer._cluster.metadata.snapshot
+        exist = not any(is_of_old_topic(self._positions, state, snapshot) for state in self._iteration.in_hand)
+        return exist and not self._positions.lost_in_hand
 
     @property
     def block_rebalance(self) -> bool:

@@ -40,6 +40,8 @@ class _WaitingOffsets:
     """The offsets to send to one group's coordinator, and the commits that wait for its response."""
 
     offsets: dict[TopicPartition, OffsetAndMetadata] = attrs.field(factory=dict)
+    topic_ids: dict[str, UUID] = attrs.field(factory=dict)
+    """The ids of the topics that the offsets belong to, as far as they are known."""
     commits: list[OffsetsCommit] = attrs.field(factory=list)
 
 
@@ -81,10 +83,13 @@ class OpenTransaction:
             self.added.add(partition)
             self.mark_started(TransactionStarted.MAYBE)
 
-    def add_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> OffsetsCommit:
+    def add_offsets(
+        self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata], topic_ids: Mapping[str, UUID]
+    ) -> OffsetsCommit:
         """Return a new commit of these offsets; they are sent together with the group's other waiting offsets."""
         waiting = self._waiting.setdefault(group, _WaitingOffsets())
         waiting.offsets.update(offsets)
+        waiting.topic_ids.update(topic_ids)
         waiting.commits.append(OffsetsCommit())
         return waiting.commits[-1]
 
@@ -109,7 +114,7 @@ class OpenTransaction:
             return add_offsets(identity, group.group_id)
         waiting = self._waiting.pop(group)
         self._committing = waiting.commits
-        return commit_offsets(identity, group, waiting.offsets)
+        return commit_offsets(identity, group, waiting.offsets, waiting.topic_ids)
 
     def succeeded(self, done: TransactionRequest) -> None:
         """Record that a coordinator has carried out the request ``done``."""

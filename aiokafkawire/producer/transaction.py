@@ -3,7 +3,8 @@
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, Self, TypeVar, runtime_checkable
+from uuid import UUID
 
 from ..argument_checks import INT32, check_integer, check_text, shown
 from ..errors import (
@@ -58,6 +59,14 @@ class Consumed(Protocol):
 
         Records count as being processed until the next poll; with ``since``, so do all records since this time.
         """
+
+
+@runtime_checkable
+class HasTopicIds(Protocol):
+    """A consumer that knows the ids of the topics that it reads."""
+
+    def _topic_ids(self, partitions: Iterable[TopicPartition]) -> Mapping[str, UUID]:
+        """Return the ids of these partitions' topics, by name, as far as they are known."""
 
 
 class Transaction(Generic[K, V]):
@@ -185,6 +194,7 @@ class Transaction(Generic[K, V]):
             KafkaError: the transaction can only be aborted, because of this error.
         """
         self._require_open()
+        topic_ids: Mapping[str, UUID] = {}
         if isinstance(consumed, Mapping):
             if group is None:
                 raise UsageError("offsets need the group that commits them: commit_offsets(offsets, group='...')")
@@ -196,11 +206,23 @@ class Transaction(Generic[K, V]):
                 self._manager.state.must_abort(error)
                 raise
             offsets, group = dict(consumed.positions()), consumed.group_metadata() if group is None else group
+            if isinstance(consumed, HasTopicIds):
+                topic_ids = consumed._topic_ids(offsets)
         else:
             wanted = "a consumer, or a mapping such as {TopicPartition('orders', 0): 42}"
             raise UsageError(f"what was consumed must be {wanted}, got {shown(consumed)}")
+        await self._commit_offsets(offsets, group, topic_ids)
+
+    async def _commit_offsets(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        group: GroupMetadata | str,
+        topic_ids: Mapping[str, UUID],
+    ) -> None:
+        """Commit offsets of topics with these ids, as far as they are known."""
+        self._require_open()
         checked = _group(group)
-        commit = self._manager.state.add_offsets(checked, offsets)
+        commit = self._manager.state.add_offsets(checked, offsets, topic_ids)
         await self._manager.wait_until(lambda: commit.done, f"committing offsets of group {checked.group_id!r}")
         if commit.error is not None:
             raise copy_for_reraise(commit.error)

@@ -8,12 +8,13 @@ and EndTxn also bumps the epoch (KIP-890). A transaction must use only one way, 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final, cast
 from uuid import UUID
 
 import attrs
 
-from ..errors import BrokerError, CommitFailed, OperationNotAttempted, WireError, broker_error
+from ..errors import BrokerError, CommitFailed, ErrorCode, OperationNotAttempted, WireError, broker_error
 from ..protocol.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -121,12 +122,21 @@ def add_offsets(identity: ProducerIdentity, group_id: str) -> TransactionRequest
 
 
 def commit_offsets(
-    identity: ProducerIdentity, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    identity: ProducerIdentity,
+    group: GroupMetadata,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    topic_ids: Mapping[str, UUID] = MappingProxyType({}),
 ) -> TransactionRequest:
-    """Return the request that commits a group's offsets with the transaction (KIP-447)."""
+    """Return the request that commits a group's offsets with the transaction (KIP-447).
+
+    ``topic_ids`` are the ids of the topics that the offsets belong to, as far as they are known.
+    """
     topics: dict[str, TxnOffsetCommitRequestTopic] = {}
     for (name, index), offset in offsets.items():
-        topic = topics.setdefault(name, TxnOffsetCommitRequestTopic(name=name, partitions=[]))
+        topic = topics.get(name)
+        if topic is None:
+            topic_id = topic_ids.get(name, ZERO_UUID)
+            topic = topics[name] = TxnOffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=[])
         topic.partitions.append(
             TxnOffsetCommitRequestPartition(
                 partition_index=index,
@@ -160,7 +170,9 @@ def with_topic_ids(request: TransactionRequest, topic_id: Callable[[str], UUID])
     if request.versions is not _COMMIT_OFFSETS_V2:
         return request
     asked = cast("TxnOffsetCommitRequest", request.request)  # only this one has these versions
-    ids = {topic.name: topic_id(topic.name) for topic in asked.topics}
+    ids = {
+        topic.name: topic.topic_id if topic.topic_id != ZERO_UUID else topic_id(topic.name) for topic in asked.topics
+    }
     if ZERO_UUID in ids.values():
         return request
     asked = copy(asked)
@@ -178,16 +190,25 @@ def with_topic_ids(request: TransactionRequest, topic_id: Callable[[str], UUID])
 
 
 def check_topic_ids(request: TransactionRequest, topic_id: Callable[[str], UUID]) -> None:
-    """Raise CommitFailed if a topic of a request with topic ids has another id now."""
-    if request.versions is not _COMMIT_BY_ID:
+    """Raise an error if a topic of a request for offsets has another id than it had.
+
+    Raises:
+        CommitFailed: the topic was created again.
+        UnknownTopicOrPartition: there is no such topic now. A coordinator before 4.4 would take the name for that of a
+            new topic, so that the request has to wait.
+    """
+    if not isinstance(request.request, TxnOffsetCommitRequest):
         return
-    asked = cast("TxnOffsetCommitRequest", request.request)  # only this one has these versions
-    for topic in asked.topics:
-        if topic_id(topic.name) not in (topic.topic_id, ZERO_UUID):
-            raise CommitFailed(
-                f"topic {topic.name!r} was deleted and created again, so the offsets of its records mean nothing now; "
-                "the transaction can only be aborted"
-            )
+    for topic in request.request.topics:
+        current = topic_id(topic.name)
+        if topic.topic_id == ZERO_UUID or current == topic.topic_id:
+            continue
+        if current == ZERO_UUID:
+            raise broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"TxnOffsetCommit of {topic.name!r}")
+        raise CommitFailed(
+            f"topic {topic.name!r} was deleted and created again, so the offsets of its records mean nothing now; "
+            "the transaction can only be aborted"
+        )
 
 
 def end_transaction(identity: ProducerIdentity, *, commit: bool) -> TransactionRequest:

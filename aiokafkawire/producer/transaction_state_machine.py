@@ -16,6 +16,7 @@ The rules:
 
 from collections.abc import Callable, Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
@@ -186,13 +187,19 @@ class TransactionStateMachine:
         self._transaction.mark_started(TransactionStarted.YES)
         return True
 
-    def add_offsets(self, group: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> OffsetsCommit:
+    def add_offsets(
+        self,
+        group: GroupMetadata,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        topic_ids: Mapping[str, UUID] = MappingProxyType({}),
+    ) -> OffsetsCommit:
         """Commit offsets with the transaction; of several offsets for one partition, the last is committed.
 
-        The returned commit is done at once if there are no offsets. Raises as :meth:`add_partition`.
+        ``topic_ids`` are the ids of the topics that the offsets belong to, as far as they are known. The returned
+        commit is done at once if there are no offsets. Raises as :meth:`add_partition`.
         """
         self._require(_OPEN, "no offsets can be committed")
-        return self._transaction.add_offsets(group, offsets) if offsets else OffsetsCommit(done=True)
+        return self._transaction.add_offsets(group, offsets, topic_ids) if offsets else OffsetsCommit(done=True)
 
     def must_abort(self, error: KafkaError) -> None:
         """Allow only an abort from now on, because of ``error``. Raises as :meth:`add_partition`."""

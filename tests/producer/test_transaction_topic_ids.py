@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from aiokafkawire import Client, TopicPartition
-from aiokafkawire.errors import CommitFailed, UnknownTopicId
+from aiokafkawire.errors import CommitFailed, UnknownTopicId, UnknownTopicOrPartition
 from aiokafkawire.producer.transaction_requests import (
     TransactionRequest,
     check_topic_ids,
@@ -46,6 +46,17 @@ def test_ids_are_sent_if_all_are_known() -> None:
     assert with_topic_ids(older, {"a": A, "b": B}.__getitem__) is older
 
 
+def test_the_ids_of_topics_that_a_consumer_has_read_come_before_those_of_the_metadata() -> None:
+    for version in (1, 2):
+        identity = ProducerIdentity("t1", 1, 0, version)
+        request = commit_offsets(identity, GroupMetadata("g"), OFFSETS, {"a": A})
+        sent = with_topic_ids(request, {"a": B, "b": B}.__getitem__)
+        asked = cast("TxnOffsetCommitRequest", sent.request)
+        assert [topic.topic_id for topic in asked.topics] == [A, B if version == 2 else ZERO_UUID]
+        with pytest.raises(CommitFailed, match="topic 'a' was deleted and created again"):
+            check_topic_ids(sent, {"a": B, "b": B}.__getitem__)
+
+
 def test_an_error_names_the_topic_that_the_answer_has_by_id() -> None:
     sent = with_topic_ids(by_name(), {"a": A, "b": B}.__getitem__)
     partition = TxnOffsetCommitResponsePartition(partition_index=1, error_code=100)
@@ -55,7 +66,10 @@ def test_an_error_names_the_topic_that_the_answer_has_by_id() -> None:
 
 def test_offsets_of_a_topic_that_was_created_again_are_not_committed() -> None:
     sent = with_topic_ids(by_name(), {"a": A, "b": B}.__getitem__)
-    check_topic_ids(sent, {"a": A, "b": ZERO_UUID}.__getitem__)
+    check_topic_ids(sent, {"a": A, "b": B}.__getitem__)
+    # By its name, a coordinator before 4.4 would take a new topic for the old one.
+    with pytest.raises(UnknownTopicOrPartition, match="TxnOffsetCommit of 'b'"):
+        check_topic_ids(sent, {"a": A, "b": ZERO_UUID}.__getitem__)
     with pytest.raises(CommitFailed, match="topic 'b' was deleted and created again"):
         check_topic_ids(sent, {"a": A, "b": A}.__getitem__)
     check_topic_ids(by_name(), {"a": B, "b": A}.__getitem__)

@@ -1,5 +1,6 @@
 """A topic that is deleted and created again and again, under members of a group that read and commit in every way."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from random import Random
 from typing import Any, Final, NoReturn
@@ -7,9 +8,9 @@ from typing import Any, Final, NoReturn
 import anyio
 import attrs
 
-from aiokafkawire import Client, Consumer, ConsumerRecord, KafkaError, TopicPartition
+from aiokafkawire import Client, CommitFailed, Consumer, ConsumerRecord, KafkaError, OutgoingRecord, TopicPartition
 from aiokafkawire.config import ConsumerOptions
-from aiokafkawire.errors import ErrorCode
+from aiokafkawire.errors import BrokerError, ErrorCode
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.primitives import ZERO_UUID
 from aiokafkawire.testing.broker import ApiError
@@ -27,10 +28,11 @@ __all__ = ("Outcome", "run", "told")
 
 GROUP: Final = "the members"
 TOPIC: Final = "changing"
+_RESULTS: Final = "results"
 _PATIENCE = 330.0
 """Virtual seconds for the members to read all of the last topic, once all faults are over: a leader of a classic group
 that reads no partition learns by `metadata_max_age_ms`, after 300 s, that there are more."""
-_WAYS: Final = ("process", "by itself", "all positions", "offsets", "each offset")
+_WAYS: Final = ("process", "transform", "transactions", "by itself", "all positions", "offsets", "each offset")
 
 Record = ConsumerRecord[bytes, bytes]
 
@@ -54,7 +56,14 @@ class Outcome:
 def run(seed: int, *, keep: int = 2_000) -> Run[Outcome]:
     """One run. AssertionError, or what the client or the broker raised, if something is not as it must be."""
     with no_task_fails_unheard():
-        return simulate(lambda sim: _Play(sim).main(), seed=seed, keep=keep, min_insync_replicas=2, **COORDINATORS)
+        return simulate(
+            lambda sim: _Play(sim).main(),
+            seed=seed,
+            keep=keep,
+            min_insync_replicas=2,
+            max_versions="4.4",
+            **COORDINATORS,
+        )
 
 
 @attrs.define
@@ -81,29 +90,62 @@ class _Member:
         self.sim.note(f"{self.name} commits: {way}")
         try:
             async with client_of(self.sim, self.name, client_id=self.name) as client:
-                if way == "process":
-                    await self._process(client, options, scope)
+                if way in ("process", "transform"):
+                    stop = anyio.Event()
+                    async with anyio.create_task_group() as living:
+                        if way == "process":
+                            living.start_soon(self._process, client, options, stop)
+                        else:
+                            living.start_soon(self._transform, client, options, stop)
+                        with scope:
+                            await anyio.sleep_forever()
+                        stop.set()
+                elif way == "transactions":
+                    await self._transact(client, options, scope)
                 else:
                     await self._consume(client, options, way, scope)
         except KafkaError as error:
             self.sim.note(f"{self.name} is over: {type(error).__name__}: {error}")
 
-    async def _process(self, client: Client, options: ConsumerOptions, scope: anyio.CancelScope) -> None:
+    async def _process(self, client: Client, options: ConsumerOptions, stop: anyio.Event) -> None:
         longest, interval = self.chance.choice((0.0, 0.05, 3.0)), self.chance.choice((20, 1_000))
 
         async def handle(record: Record) -> None:
             await anyio.sleep(self.chance.uniform(0, longest))
             self.read.add(record.value)
 
-        async def process() -> None:
-            await client.process(TOPIC, handle, stop=stop, commit_interval_ms=interval, drain_timeout=5, **options)
+        await client.process(TOPIC, handle, stop=stop, commit_interval_ms=interval, drain_timeout=5, **options)
 
-        stop = anyio.Event()
-        async with anyio.create_task_group() as living:
-            living.start_soon(process)
+    async def _transform(self, client: Client, options: ConsumerOptions, stop: anyio.Event) -> None:
+        longest = self.chance.choice((0.0, 0.05, 1.0))
+        del options["group_id"], options["auto_offset_reset"]
+
+        async def convert(records: Sequence[Record]) -> list[OutgoingRecord]:
+            await anyio.sleep(self.chance.uniform(0, longest))
+            self.read |= {record.value for record in records}
+            return [OutgoingRecord(_RESULTS, record.value) for record in records]
+
+        await client.transform(
+            TOPIC, convert, group_id=GROUP, transactional_id="t", stop=stop, consumer_options=options
+        )
+
+    async def _transact(self, client: Client, options: ConsumerOptions, scope: anyio.CancelScope) -> None:
+        longest = self.chance.choice((0.0, 0.05, 1.0))
+        options["enable_auto_commit"], options["isolation_level"] = False, "read_committed"
+        consumer = client.consumer(TOPIC, **options)
+        async with consumer, client.producer(transactional_id=self.name, transaction_timeout_ms=10_000) as producer:
             with scope:
-                await anyio.sleep_forever()
-            stop.set()
+                while True:
+                    records = await consumer.poll(self.chance.choice((1, 5, 500)))
+                    try:
+                        async with producer.transaction() as transaction:
+                            for record in records:
+                                await producer.enqueue(_RESULTS, record.value)
+                            await anyio.sleep(self.chance.uniform(0, longest))
+                            await transaction.commit_offsets(consumer)
+                        self.read |= {record.value for record in records}
+                    except (CommitFailed, BrokerError) as error:
+                        self.sim.note(f"{self.name} has not committed: {type(error).__name__}: {error}")
 
     async def _consume(self, client: Client, options: ConsumerOptions, way: str, scope: anyio.CancelScope) -> None:
         options["enable_auto_commit"] = way == "by itself"
@@ -150,6 +192,7 @@ class _Play:
         protocols: tuple[Protocol, ...] = ("classic", "consumer")
         protocol = chance.choice(protocols)
         self._create(chance)
+        sim.broker.create_topic(_RESULTS)
         before = tasks()
         seats = Seats(sim, self.calm, lambda _, name: _Member(sim, name, protocol, self.read))
         async with anyio.create_task_group() as members:

@@ -52,7 +52,7 @@ TRANSACTIONS = (
         "offsets are left out of the transaction",
         "offsets are committed with the records of the transaction",
         "producer.transaction_state_machine",
-        "return self._transaction.add_offsets(group, offsets) if offsets else OffsetsCommit(done=True)",
+        "return self._transaction.add_offsets(group, offsets, topic_ids) if offsets else OffsetsCommit(done=True)",
         "return OffsetsCommit(done=True)",
         "transactions",
     ),
