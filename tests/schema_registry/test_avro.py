@@ -113,6 +113,20 @@ async def test_schemas_use_the_types_of_others() -> None:
         assert await finished(AvroDeserializer(registry).deserialize(data, context())) == value
 
 
+async def test_what_deleted_schemas_have_written_is_read_with_the_types_of_others() -> None:
+    city = Schema('{"type":"record","name":"City","namespace":"geo","fields":[{"name":"name","type":"string"}]}')
+    text = '{"type":"record","name":"Trip","fields":[{"name":"to","type":"geo.City"}]}'
+    async with running_registry() as (_, registry):
+        await registry.register_schema("city", city)
+        writer = AvroSerializer(registry, Schema(text, references=[SchemaReference("geo.City", "city", 1)]))
+        data = await finished(writer.serialize({"to": {"name": "Newark"}}, context()))
+        await registry.delete_subject("flights-value")
+        await registry.delete_subject("city")
+        assert await finished(AvroDeserializer(registry).deserialize(data, context())) == {"to": {"name": "Newark"}}
+        with pytest.raises(SchemaRegistryError, match="'city' not found"):
+            await registry.get_version("city", 1)
+
+
 @pytest.mark.parametrize(
     ("strategy", "subject"),
     [
