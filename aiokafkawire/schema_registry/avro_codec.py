@@ -54,6 +54,8 @@ def parse_avro(schema: Schema, references: Mapping[str, Schema]) -> AvroSchema:
     for name, reference in references.items():
         _parse(reference.text, f"the referenced schema {name!r}", named)
     parsed = _parse(schema.text, "the schema", named)
+    if references:
+        parsed = _with_types(parsed, named)
     own = parsed.get("name") or parsed.get("type") if isinstance(parsed, dict) else parsed
     plain = parsed.get("type") if isinstance(parsed, dict) and "logicalType" not in parsed else parsed
     unlimited = plain != "bytes" and is_unlimited(parsed, named)
@@ -65,6 +67,14 @@ def _parse(text: str, source: str, named: dict[str, Any]) -> Any:
         return fastavro.parse_schema(_loads(text), named_schemas=named)
     except Exception as error:  # fastavro raises what a strange schema leads to, such as KeyError
         raise SchemaMismatch(f"{source} is not valid Avro: {_said(error)}") from error
+
+
+def _with_types(parsed: Any, named: dict[str, Any]) -> Any:
+    """Return a parsed schema with the named types that it uses, as fastavro itself returns records alone."""
+    if isinstance(parsed, list):
+        return [_with_types(branch, named) for branch in parsed]
+    found = named.get(parsed) if isinstance(parsed, str) else parsed
+    return parsed if found is None else {**found, "__fastavro_parsed": True, "__named_schemas": named}
 
 
 def _loads(text: str) -> Any:

@@ -113,6 +113,37 @@ async def test_schemas_use_the_types_of_others() -> None:
         assert await finished(AvroDeserializer(registry).deserialize(data, context())) == value
 
 
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (["null", "geo.City", "geo.Town"], {"size": 3, "kind": "OLD"}),
+        (["geo.City", "geo.Town"], ("geo.City", {"name": "Newark", "next": {"name": "Houston", "next": None}})),
+        ([{"type": "array", "items": "geo.Town"}, "geo.Town"], {"size": 3, "kind": "OLD"}),
+        ({"type": "array", "items": "geo.City"}, [{"name": "Newark", "next": None}]),
+        ({"type": "map", "values": ["null", "geo.Town"]}, {"a": {"size": 3, "kind": "NEW"}}),
+        ("geo.City", {"name": "Newark", "next": None}),
+        ("geo.Kind", "OLD"),
+    ],
+)
+async def test_a_schema_may_be_made_of_the_types_of_others_alone(schema: Any, value: Any) -> None:
+    next_city = {"name": "next", "type": ["null", "City"], "default": None}
+    city: dict[str, Any] = {"type": "record", "name": "City", "namespace": "geo"}
+    city["fields"] = [{"name": "name", "type": "string"}, next_city]
+    kind = {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["NEW", "OLD"]}}
+    town = {"type": "record", "name": "geo.Town", "fields": [{"name": "size", "type": "int"}, kind]}
+    references = [SchemaReference("geo.City", "city", 1), SchemaReference("geo.Town", "town", 1)]
+    given = Schema(json.dumps(schema), references=references)
+    async with running_registry() as (_, registry):
+        await registry.register_schema("city", Schema(json.dumps(city)))
+        await registry.register_schema("town", Schema(json.dumps(town)))
+        writer = AvroSerializer(registry, given)
+        data = await finished(writer.serialize(value, context()))
+        assert writer.serialize(value, context()) == data
+        for reader in (AvroDeserializer(registry), AvroDeserializer(registry, given)):
+            wanted = value[1] if isinstance(value, tuple) else value
+            assert await finished(reader.deserialize(data, context())) == wanted
+
+
 async def test_what_deleted_schemas_have_written_is_read_with_the_types_of_others() -> None:
     city = Schema('{"type":"record","name":"City","namespace":"geo","fields":[{"name":"name","type":"string"}]}')
     text = '{"type":"record","name":"Trip","fields":[{"name":"to","type":"geo.City"}]}'
