@@ -304,6 +304,23 @@ async def test_bytes_that_do_not_fit_are_an_error() -> None:
             await finished(JsonSchemaDeserializer(registry).deserialize(data, context()))
 
 
+async def test_a_default_that_does_not_fit_its_type_is_no_reason_not_to_read() -> None:
+    """Confluent's registry takes such schemas, unless avro.validate.defaults=true, and Java's clients read by them."""
+    fields = [
+        {"name": "id", "type": "string", "default": None},
+        {"name": "delay", "type": {"type": "double"}, "default": 0},
+        {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A"], "default": "A"}, "default": 1},
+    ]
+    text = json.dumps({"type": "record", "name": "Flight", "fields": fields})
+    data = b"\x00\x00\x00\x00\x01\x02a" + bytes(8) + b"\x00"
+    async with running_registry() as (_, registry):
+        registry._schemas.put((1, ""), Schema(text))
+        found = await finished(AvroDeserializer(registry).deserialize(data, context()))
+        assert found == {"id": "a", "delay": 0.0, "kind": "A"}
+        with pytest.raises(SchemaMismatch, match="the schema is not valid Avro"):
+            AvroDeserializer(registry, text)
+
+
 @pytest.mark.parametrize("schema", ["{}", "nonsense", '{"type":"recrod"}', '{"type":"record"}', "[1]", "5"])
 def test_a_schema_that_is_not_valid_is_an_error(schema: str) -> None:
     with pytest.raises(SchemaMismatch, match="the schema is not valid Avro"):
