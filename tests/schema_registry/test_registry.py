@@ -15,7 +15,7 @@ import trustme
 from support.schema_registries import QUICK, context, finished, running_registry
 
 from aiokafkawire import blocking
-from aiokafkawire.errors import ConfigError, SchemaRegistryError, UsageError
+from aiokafkawire.errors import ConfigError, KafkaError, SchemaRegistryError, UsageError
 from aiokafkawire.schema_registry import (
     AvroDeserializer,
     AvroSerializer,
@@ -229,6 +229,29 @@ async def test_tasks_that_share_a_request_share_its_error() -> None:
         assert [error.error_code for error in errors] == [40403] * 10
         assert len({id(error) for error in errors}) == 10
         assert server.requests == ["GET /schemas/ids/7"]
+
+
+async def test_an_unexpected_error_of_a_request_has_its_cause_for_every_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = anyio.Event()
+
+    async def fail(self: HttpTransport, request: RestRequest) -> None:
+        await asked.wait()
+        raise RecursionError("a bug")
+
+    monkeypatch.setattr(HttpTransport, "send", fail)
+    registry, causes = SchemaRegistry("http://localhost:1"), list[BaseException | None]()
+
+    async def get() -> None:
+        with pytest.raises(KafkaError, match="RecursionError") as caught:
+            await registry.get_schema(7)
+        causes.append(caught.value.__cause__)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(2):
+            tasks.start_soon(get)
+        await anyio.wait_all_tasks_blocked()
+        asked.set()
+    assert [type(cause) for cause in causes] == [RecursionError] * 2
 
 
 async def test_a_registry_serves_several_event_loops() -> None:
