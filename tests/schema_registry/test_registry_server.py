@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from aiokafkawire.errors import UsageError
+from aiokafkawire.errors import SchemaRegistryError, UsageError
 from aiokafkawire.schema_registry import SchemaRegistry
 from aiokafkawire.testing import SchemaRegistryServer
 
@@ -354,6 +354,16 @@ def test_wrong_arguments_are_refused(options: Any, reason: str) -> None:
     for arguments in wrong:
         with pytest.raises(UsageError):
             server.fail(**arguments)
+
+
+@pytest.mark.parametrize("message", ["", "busy"])
+async def test_it_fails_with_statuses_that_have_no_name(message: str) -> None:
+    async with SchemaRegistryServer() as server:
+        registry = SchemaRegistry(server.url, max_retries=0)
+        server.fail(520, message=message)
+        with pytest.raises(SchemaRegistryError, match=f"HTTP status 520: {message or 'HTTP status 520'}"):
+            await registry.list_subjects()
+        assert await registry.list_subjects() == ()
 
 
 async def test_a_taken_port_is_an_error_and_leaves_nothing() -> None:
