@@ -366,6 +366,17 @@ async def test_it_fails_with_statuses_that_have_no_name(message: str) -> None:
         assert await registry.list_subjects() == ()
 
 
+async def test_strange_requests_do_not_end_it() -> None:
+    endless = b'{"schema": "x", "references": [{"name": "a", "subject": "b", "version": 1e999}]}'
+    async with (
+        SchemaRegistryServer() as server,
+        httpx2.AsyncClient(base_url=server.url, trust_env=False) as client,
+    ):
+        assert (await client.head("/subjects")).status_code == 405
+        assert (await client.post("/subjects/a/versions", content=endless)).status_code == 422
+        assert (await client.get("/subjects")).json() == []
+
+
 async def test_a_taken_port_is_an_error_and_leaves_nothing() -> None:
     async with SchemaRegistryServer() as server:
         with pytest.raises(OSError, match=r"in use|already"):

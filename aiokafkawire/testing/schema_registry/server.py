@@ -184,7 +184,8 @@ class SchemaRegistryServer:
         content = json.dumps(answer).encode()
         headers = [("Content-Type", _MEDIA_TYPE), ("Content-Length", str(len(content)))]
         response = h11.Response(status_code=status, headers=headers, reason=responses.get(status, ""))
-        for part in (response, h11.Data(data=content), h11.EndOfMessage()):
+        sent = b"" if head.method == b"HEAD" else content
+        for part in (response, h11.Data(data=sent), h11.EndOfMessage()):
             await stream.send(connection.send(part) or b"")
 
     async def _answer(self, request: RegistryRequest, authorization: bytes) -> tuple[int, Any]:
