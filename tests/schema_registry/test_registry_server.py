@@ -377,6 +377,10 @@ async def test_strange_requests_do_not_end_it() -> None:
         assert (await client.get("/subjects")).json() == []
 
 
+def test_an_address_of_ipv6_is_in_brackets_in_the_url() -> None:
+    assert SchemaRegistryServer(8081, host="::1").url == "http://[::1]:8081"
+
+
 async def test_a_taken_port_is_an_error_and_leaves_nothing() -> None:
     async with SchemaRegistryServer() as server:
         with pytest.raises(OSError, match=r"in use|already"):

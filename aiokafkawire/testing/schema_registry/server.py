@@ -84,7 +84,8 @@ class SchemaRegistryServer:
     @property
     def url(self) -> str:
         """The registry's URL."""
-        return f"{'http' if self._tls is None else 'https'}://{self._host}:{self._port}"
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"{'http' if self._tls is None else 'https'}://{host}:{self._port}"
 
     async def __aenter__(self) -> Self:
         await self._owner.open()
