@@ -87,6 +87,18 @@ class AsyncObjects(Objects):
         raise AssertionError
 
 
+class LazyObjects(Objects):
+    """A store that finds each name when it is asked for it."""
+
+    def names(self, folder: str) -> Iterable[str]:
+        prefix, seen = f"{folder}/" if folder else "", set[str]()
+        for key in self.objects:
+            name = key.removeprefix(prefix).split("/")[0]
+            if key.startswith(prefix) and name not in seen:
+                seen.add(name)
+                yield name
+
+
 @pytest.fixture(params=["memory", "file"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> FsspecStore:
     return FsspecStore(f"memory://{uuid4().hex}" if request.param == "memory" else f"file://{tmp_path}/not/yet/there")
@@ -523,6 +535,13 @@ async def test_expired_objects_are_deleted(kafka: Client, store: FsspecStore, mo
     with pytest.raises(FileNotFoundError):
         store.read("t/keep/unknown", 1)
     store.delete("t/keep/unknown")
+
+
+def test_a_store_that_looks_for_names_while_objects_are_deleted() -> None:
+    store = LazyObjects()
+    store.objects = {f"t/1970-01-01/1-{number:032x}": b"" for number in range(3)}
+    assert delete_expired(store) == 3
+    assert store.objects == {}
 
 
 def test_an_empty_store(store: FsspecStore) -> None:
