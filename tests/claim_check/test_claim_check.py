@@ -15,7 +15,9 @@ from uuid import uuid4
 
 import anyio
 import anyio.to_thread
+import fsspec
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 from support.patience import SOON
 from support.schema_registries import running_registry
 from support.serializers import Gated, Marking, Slow, Unmarking
@@ -97,6 +99,12 @@ class LazyObjects(Objects):
             if key.startswith(prefix) and name not in seen:
                 seen.add(name)
                 yield name
+
+
+class PlainFiles(LocalFileSystem):  # type: ignore[misc]
+    """Files whose folders must be there, as of SFTP."""
+
+    protocol = "plain"
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -546,6 +554,17 @@ def test_a_store_that_looks_for_names_while_objects_are_deleted() -> None:
 
 def test_an_empty_store(store: FsspecStore) -> None:
     assert delete_expired(store) == 0
+
+
+def test_folders_are_made_below_the_store_s_own(tmp_path: Path) -> None:
+    fsspec.register_implementation("plain", PlainFiles, clobber=True)
+    store = FsspecStore(f"plain://{tmp_path}/kafka")
+    with pytest.raises(FileNotFoundError):
+        store.write("t/keep/a", b"x")
+    (tmp_path / "kafka").mkdir()
+    for content in (b"x", b"y"):
+        store.write("t/keep/a", content)
+        assert store.read("t/keep/a", 2) == content
 
 
 def test_an_object_is_no_folder(store: FsspecStore) -> None:
