@@ -402,6 +402,24 @@ async def test_a_store_that_does_not_answer() -> None:
 
 
 @pytest.mark.anyio
+async def test_an_attempt_that_goes_on_does_not_damage_the_object_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiokafkawire.claim_check.object_store._BACKOFF_SECONDS", 0)
+    store, record = Objects(), SerializationContext("t", [], False)
+    written: list[str] = []
+
+    def write(key: str, data: bytes) -> None:
+        written.append(key)
+        if len(written) == 1:
+            raise TimeoutError("no answer")
+        store.objects[key] = data
+
+    store.write = write  # type: ignore[method-assign]
+    data = await serializer(store).serialize(LARGE, record)  # type: ignore[misc]
+    store.objects[written[0]] = b""  # the first attempt has opened its object only now
+    assert await ClaimCheckDeserializer(store).deserialize(data, record) == LARGE  # type: ignore[misc]
+
+
+@pytest.mark.anyio
 @pytest.mark.every_loop
 async def test_threads_that_do_not_end_are_not_joined_by_more() -> None:
     store = Objects()
