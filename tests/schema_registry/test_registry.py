@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 import ssl
@@ -417,6 +418,21 @@ async def test_the_text_of_a_providers_error_is_not_shown() -> None:
         await registry.get_schema(1)
     assert "Zq7" not in str(failed.value)
     assert isinstance(failed.value.__cause__, KeyError)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_provider_that_awaits_a_cancelled_task_cancels_nobody(anyio_backend: str) -> None:
+    refresh = asyncio.create_task(asyncio.Event().wait())
+    refresh.cancel()
+
+    async def token() -> str:
+        await refresh
+        return "never"
+
+    registry = SchemaRegistry("http://localhost:1", bearer_auth_token_provider=token, max_retries=0)
+    with pytest.raises(SchemaRegistryError, match="_provider has failed with CancelledError") as caught:
+        await registry.list_subjects()
+    assert caught.value.retriable
 
 
 async def test_tls_is_verified_with_the_given_authority_and_a_client_certificate() -> None:
