@@ -17,11 +17,12 @@ def delete_expired(store: ObjectStore) -> int:
         Exception: the store has failed; the call can be repeated.
     """
     now_ms, count = system_wall_ms(), 0
-    for topic in store.names(""):
-        for folder in store.names(topic):
+    # The names are lists, since a store may look for the next one while objects are deleted.
+    for topic in list(store.names("")):
+        for folder in list(store.names(topic)):
             if not expired_folder(folder, now_ms):
                 continue
-            for name in store.names(f"{topic}/{folder}"):
+            for name in list(store.names(f"{topic}/{folder}")):
                 key = f"{topic}/{folder}/{name}"
                 expires_ms = expires_ms_of(key)
                 if expires_ms is not None and expires_ms <= now_ms:

@@ -43,8 +43,19 @@ class FsspecStore:
         return f"<FsspecStore {self._url}>"
 
     def write(self, key: str, data: bytes) -> None:
-        """Store an object."""
-        self._fs.pipe_file(self._path(key), data)
+        """Store an object, in folders that are made if they are needed, as by SFTP.
+
+        Raises:
+            FileNotFoundError: the store itself is not there.
+        """
+        path = self._path(key)
+        try:
+            self._fs.pipe_file(path, data)
+        except FileNotFoundError:
+            if not self._fs.isdir(self._root):
+                raise
+            self._fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+            self._fs.pipe_file(path, data)
 
     def read(self, key: str, limit: int) -> bytes:
         """Return the first ``limit`` bytes of an object, or all if it has less.

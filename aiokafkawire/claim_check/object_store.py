@@ -16,11 +16,12 @@ from ..errors import ClaimCheckError, UsageError
 from ..plain_values import error_text
 from ..runtime import call_soon_threadsafe
 
-__all__ = ("ObjectStore", "StoreCalls")
+__all__ = ("ATTEMPTS", "ObjectStore", "StoreCalls")
 
 T = TypeVar("T")
 
-_ATTEMPTS: Final = 3
+ATTEMPTS: Final = 3
+"""How often a call is made, unless it succeeds before."""
 _BACKOFF_SECONDS: Final = 0.2
 """The wait after the first attempt; it doubles with each."""
 _METHODS: Final = ("write", "read", "names", "delete")
@@ -99,7 +100,7 @@ class StoreCalls:
             except (ClaimCheckError, FileNotFoundError):
                 raise
             except Exception as error:
-                if attempt == _ATTEMPTS or isinstance(error, PermissionError):
+                if attempt == ATTEMPTS or isinstance(error, PermissionError):
                     message = f"the store could not {action} the object {key}: {error_text(error)}"
                     raise ClaimCheckError(message, key, retriable=True) from error
             await anyio.sleep(_BACKOFF_SECONDS * 2 ** (attempt - 1))

@@ -12,7 +12,7 @@ from ..errors import ClaimCheckError, UsageError
 from ..runtime import system_wall_ms
 from ..serialization import AnyDeserializer, AnySerializer, SerializationContext, check_converters, knows_record
 from ..types import BytesLike, check_topic_name
-from .object_store import ObjectStore, StoreCalls
+from .object_store import ATTEMPTS, ObjectStore, StoreCalls
 from .references import (
     MAX_EXPIRES_MS,
     ObjectReference,
@@ -123,18 +123,20 @@ class ClaimCheckSerializer(Generic[T]):
         expires_ms = None
         if self._expires_after is not None:
             expires_ms = min(self._wall_ms() + round(min(self._expires_after, MAX_EXPIRES_MS) * 1000), MAX_EXPIRES_MS)
-        key = object_key(context.topic, expires_ms, uuid4().hex)
+        keys = [object_key(context.topic, expires_ms, uuid4().hex) for _ in range(ATTEMPTS)]
+        first = keys[-1]
         try:
-            digest = await self._calls.run("write", key, partial(self._write, key, data))
+            key, digest = await self._calls.run("write", first, partial(self._write, keys, data))
         except FileNotFoundError as error:
-            raise ClaimCheckError(f"the store could not write the object {key}: {error}", key) from error
+            raise ClaimCheckError(f"the store could not write the object {first}: {error}", first) from error
         value, header = encode_reference(ObjectReference(key, len(data), digest, expires_ms))
         context.headers.append(header)
         return value
 
-    def _write(self, key: str, data: bytes) -> str:
+    def _write(self, keys: list[str], data: bytes) -> tuple[str, str]:
+        key = keys.pop()  # of this attempt alone: one before it that took too long may go on, and damage its object
         self._calls.store.write(key, data)
-        return sha256(data).hexdigest()
+        return key, sha256(data).hexdigest()
 
 
 class ClaimCheckDeserializer(Generic[T]):

@@ -41,6 +41,7 @@ class RequestAttempts:
             error: the reason.
             chance: a random number from 0 to 1, which spreads the retries of many clients.
         """
+        self._errors.pop(self.url, None)  # so that the last one is that of the last attempt
         self._errors[self.url] = error
         self._failures += 1
         self._index = (self._index + 1) % len(self._urls)

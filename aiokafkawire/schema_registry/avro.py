@@ -96,7 +96,8 @@ class AvroDeserializer:
     ) -> None:
         check_registry(registry)
         own = as_schema(schema, SchemaType.AVRO)
-        self._reader = SchemaReader(registry, own, SchemaType.AVRO, parse_avro, read_avro, from_dict)
+        parse_writer = partial(parse_avro, has_defaults=False)
+        self._reader = SchemaReader(registry, own, SchemaType.AVRO, parse_avro, read_avro, from_dict, parse_writer)
 
     def deserialize(self, data: bytes, context: SerializationContext) -> Any:
         """Return the value of bytes, or an awaitable of it if the registry must be asked first.

@@ -40,40 +40,57 @@ class AvroSchema:
     named: Mapping[str, Any] | None = None
 
 
-def parse_avro(schema: Schema, references: Mapping[str, Schema]) -> AvroSchema:
+def parse_avro(schema: Schema, references: Mapping[str, Schema], *, has_defaults: bool = True) -> AvroSchema:
     """Parse a schema.
 
     Args:
         schema: the schema.
         references: the schemas that it references, each after those that it references itself.
+        has_defaults: whether defaults matter: those of a writer's schema do not, and may be wrong, since its records
+            have all fields.
 
     Raises:
         SchemaMismatch: one of them is not valid.
     """
     named: dict[str, Any] = {}
     for name, reference in references.items():
-        _parse(reference.text, f"the referenced schema {name!r}", named)
-    parsed = _parse(schema.text, "the schema", named)
+        _parse(reference.text, f"the referenced schema {name!r}", named, has_defaults)
+    parsed = _parse(schema.text, "the schema", named, has_defaults)
+    if references:
+        parsed = _with_types(parsed, named)
     own = parsed.get("name") or parsed.get("type") if isinstance(parsed, dict) else parsed
     plain = parsed.get("type") if isinstance(parsed, dict) and "logicalType" not in parsed else parsed
     unlimited = plain != "bytes" and is_unlimited(parsed, named)
     return AvroSchema(parsed, own if isinstance(own, str) else None, plain == "bytes", named if unlimited else None)
 
 
-def _parse(text: str, source: str, named: dict[str, Any]) -> Any:
+def _parse(text: str, source: str, named: dict[str, Any], has_defaults: bool) -> Any:
     try:
-        return fastavro.parse_schema(_loads(text), named_schemas=named)
+        return fastavro.parse_schema(_loads(text, has_defaults), named_schemas=named)
     except Exception as error:  # fastavro raises what a strange schema leads to, such as KeyError
         raise SchemaMismatch(f"{source} is not valid Avro: {_said(error)}") from error
 
 
-def _loads(text: str) -> Any:
+def _with_types(parsed: Any, named: dict[str, Any]) -> Any:
+    """Return a parsed schema with the named types that it uses, as fastavro itself returns records alone."""
+    if isinstance(parsed, list):
+        return [_with_types(branch, named) for branch in parsed]
+    found = named.get(parsed) if isinstance(parsed, str) else parsed
+    return parsed if found is None else {**found, "__fastavro_parsed": True, "__named_schemas": named}
+
+
+def _loads(text: str, has_defaults: bool) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, object_hook=None if has_defaults else _without_default)
     except ValueError:
         if text.isidentifier():  # the name of a primitive type without quotation marks
             return text
         raise
+
+
+def _without_default(part: dict[str, Any]) -> dict[str, Any]:
+    part.pop("default", None)
+    return part
 
 
 def write_avro(schema: AvroSchema, value: object, *, strict: bool) -> bytes:

@@ -18,6 +18,7 @@ from .._printable import printable
 from ..errors import SchemaRegistryError
 from ..event_log import EventLog
 from ..network.tls_context import make_context
+from ..runtime import was_cancelled
 from .attempts import RequestAttempts
 from .rest_messages import MEDIA_TYPE, RestRequest, is_retriable, parse_error, parse_json
 from .settings import SchemaRegistryConfig, is_bearer_token
@@ -148,7 +149,9 @@ class HttpTransport:
                 token = provider()
                 if isawaitable(token):
                     token = await token
-            except Exception as cause:
+            except (Exception, anyio.get_cancelled_exc_class()) as cause:
+                if not isinstance(cause, Exception) and was_cancelled():
+                    raise  # and otherwise the provider has awaited something else that was cancelled
                 # The error's text may contain a secret, so only the ``__cause__`` has that text.
                 refused = f"{source}: bearer_auth_token_provider has failed with {type(cause).__name__}"
                 error = SchemaRegistryError(refused, retriable=True)

@@ -100,9 +100,9 @@ class JsonSchemaDeserializer:
         check_registry(registry)
         check_flag("validate", validate)
         own = as_schema(schema, SchemaType.JSON)
-        self._reader = SchemaReader(
-            registry, own, SchemaType.JSON, parse_json_schema, partial(_read, validates=validate), from_dict
-        )
+        read = partial(_read, validates=validate)
+        parse_writer = _unparsed if own is not None or not validate else None
+        self._reader = SchemaReader(registry, own, SchemaType.JSON, parse_json_schema, read, from_dict, parse_writer)
 
     def deserialize(self, data: bytes, context: SerializationContext) -> Any:
         """Return the value of bytes, or an awaitable of it if the registry must be asked first.
@@ -112,6 +112,11 @@ class JsonSchemaDeserializer:
             SchemaRegistryError: the schema is unknown, or the registry failed.
         """
         return self._reader.read(data, context)
+
+
+def _unparsed(schema: Schema, references: Mapping[str, Schema]) -> JsonSchema:
+    """Return what stands for a schema that no value must fit, so that it may be wrong."""
+    return JsonSchema(None, None)
 
 
 def _write(schema: JsonSchema, value: Any, *, validates: bool) -> bytes:

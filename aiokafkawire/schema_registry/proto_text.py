@@ -69,19 +69,21 @@ def _file(file: Any) -> Iterator[str]:
         yield f"import {kind}{_quoted(name)};"
     for option in _options(file.options):
         yield f"option {option};"
+    scope = f".{file.package}" if file.package else ""
     for message in file.message_type:
-        yield from _message(message, syntax == "proto3", "")
+        yield from _message(message, syntax == "proto3", "", scope)
     for enum in file.enum_type:
         yield from _enum(enum, "")
     for service in file.service:
         yield from _service(service)
 
 
-def _message(message: Any, is_proto3: bool, indent: str) -> Iterator[str]:
+def _message(message: Any, is_proto3: bool, indent: str, scope: str) -> Iterator[str]:
     if message.extension or message.extension_range:
         raise _NotExpressible
     inner = indent + _INDENT
-    maps = {nested.name: nested for nested in message.nested_type if nested.options.map_entry}
+    scope = f"{scope}.{message.name}"
+    maps = {f"{scope}.{nested.name}": nested for nested in message.nested_type if nested.options.map_entry}
     yield f"{indent}message {message.name} {{"
     for option in _options(message.options):
         yield f"{inner}option {option};"
@@ -94,8 +96,8 @@ def _message(message: Any, is_proto3: bool, indent: str) -> Iterator[str]:
             written.add(field.oneof_index)
             yield from _oneof(message, field.oneof_index, is_proto3, inner)
     for nested in message.nested_type:
-        if nested.name not in maps:
-            yield from _message(nested, is_proto3, inner)
+        if not nested.options.map_entry:
+            yield from _message(nested, is_proto3, inner, scope)
     for enum in message.enum_type:
         yield from _enum(enum, inner)
     yield f"{indent}}}"
@@ -118,7 +120,7 @@ def _field(field: Any, is_proto3: bool, maps: dict[str, Any], *, in_oneof: bool 
     if field.json_name and field.json_name != _json_name(field.name):
         options.append(f"json_name = {_quoted(field.json_name)}")
     ending = f" [{', '.join(options)}];" if options else ";"
-    entry = maps.get(field.type_name.rpartition(".")[2]) if field.label == FieldDescriptorProto.LABEL_REPEATED else None
+    entry = maps.get(field.type_name)
     if entry is not None:
         key, value = entry.field
         return f"map<{_type(key)}, {_type(value)}> {field.name} = {field.number}{ending}"

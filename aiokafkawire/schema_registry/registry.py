@@ -19,7 +19,15 @@ from .rest_messages import (
     parse_strings,
     schema_body,
 )
-from .schemas import CompatibilityLevel, CompatibilityResult, RegisteredSchema, Schema, Version, check_version
+from .schemas import (
+    CompatibilityLevel,
+    CompatibilityResult,
+    RegisteredSchema,
+    Schema,
+    SchemaReference,
+    Version,
+    check_version,
+)
 from .settings import SchemaRegistryConfig, SchemaRegistryOptions, parse_urls
 from .shared_requests import SharedRequests
 
@@ -59,6 +67,7 @@ class SchemaRegistry:
         self._registered: BoundedCache[tuple[str, Schema, bool], RegisteredSchema] = BoundedCache(capacity)
         self._found: BoundedCache[tuple[str, Schema, bool], RegisteredSchema] = BoundedCache(capacity)
         self._versions: BoundedCache[tuple[str, int], RegisteredSchema] = BoundedCache(capacity)
+        self._referenced: BoundedCache[tuple[str, int], RegisteredSchema] = BoundedCache(capacity)
         self._latest: BoundedCache[str, RegisteredSchema] = BoundedCache(capacity)
 
     def __repr__(self) -> str:
@@ -178,7 +187,14 @@ class SchemaRegistry:
         known = self.cached_latest_version(subject) if version == "latest" else self._versions.get((subject, version))
         if known is not None and not schema_format:
             return known
-        query = {"format": schema_format} if schema_format else {}
+        return await self._get_version(subject, version, schema_format)
+
+    async def _get_version(
+        self, subject: str, version: Version, schema_format: str, *, deleted: bool = False
+    ) -> RegisteredSchema:
+        """Ask for a version of a subject; with ``deleted`` also for one that is deleted, but not permanently."""
+        query: dict[str, str | bool] = {"format": schema_format} if schema_format else {}
+        query |= {"deleted": True} if deleted else {}
         request = RestRequest("GET", ("subjects", subject, "versions", version), query)
 
         async def get() -> RegisteredSchema:
@@ -188,10 +204,10 @@ class SchemaRegistry:
             if version == "latest":
                 self._latest.put(subject, found, self._now() + self._config.latest_cache_ttl_sec)
             if found.version is not None:
-                self._versions.put((subject, found.version), found)
+                (self._referenced if deleted else self._versions).put((subject, found.version), found)
             return found
 
-        return await self._requests.run(("version", subject, version, schema_format), get)
+        return await self._requests.run(("version", subject, version, schema_format, deleted), get)
 
     def cached_latest_version(self, subject: str) -> RegisteredSchema | None:
         """Return the latest version of a subject without a request; None if it is not cached, or not any more."""
@@ -203,7 +219,8 @@ class SchemaRegistry:
     ) -> dict[str, Schema]:
         """Return the schemas that a schema references, and those that they reference, by their names.
 
-        A schema comes after all the schemas that it references itself.
+        A schema comes after all the schemas that it references itself. They may be deleted, but not permanently: what
+        was written by them can still be read.
 
         Args:
             schema: the schema.
@@ -223,14 +240,22 @@ class SchemaRegistry:
                 if reference.name in pending or len(pending) > _MAX_REFERENCES:
                     raise SchemaRegistryError(f"the schema {reference.name!r} references itself through others")
                 pending.add(reference.name)
-                version: Version = "latest" if reference.version < 1 else reference.version
-                registered = await self.get_version(reference.subject, version, schema_format=schema_format)
+                registered = await self._get_referenced(reference, schema_format)
                 await visit(registered.schema)
                 pending.discard(reference.name)
                 found[reference.name] = registered.schema
 
         await visit(schema)
         return found
+
+    async def _get_referenced(
+        self, reference: SchemaReference, schema_format: Literal["", "serialized"]
+    ) -> RegisteredSchema:
+        if reference.version < 1:
+            return await self.get_version(reference.subject, schema_format=schema_format)
+        key = reference.subject, reference.version
+        known = None if schema_format else self._versions.get(key) or self._referenced.get(key)
+        return known or await self._get_version(*key, schema_format, deleted=True)
 
     # --- subjects ----------------------------------------------------------------------------------------------
 
@@ -377,6 +402,7 @@ class SchemaRegistry:
 
     def clear_caches(self) -> None:
         """Forget all schemas, so that the next calls ask the registry. Serializers keep what they know."""
+        self._referenced.clear()
         for cache in (self._schemas, self._missing, self._registered, self._found, self._versions, self._latest):
             cache.clear()
 

@@ -184,4 +184,7 @@ def parse_compatibility(answer: Any, source: str) -> CompatibilityResult:
     """Return the result of a check of compatibility."""
     if not isinstance(answer, dict) or not isinstance(answer.get("is_compatible"), bool):
         raise _strange(source, 200, answer)
-    return CompatibilityResult(answer["is_compatible"], tuple(map(str, answer.get("messages") or ())))
+    messages = answer.get("messages") or []
+    if not isinstance(messages, list):
+        raise _strange(source, 200, answer)
+    return CompatibilityResult(answer["is_compatible"], tuple(map(str, messages)))

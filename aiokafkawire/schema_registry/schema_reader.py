@@ -25,6 +25,7 @@ class SchemaReader(Generic[P]):
         parse: parses a schema, given those that it references.
         read: returns the value of bytes, by the writer's schema and the reader's.
         from_dict: converts a value to a user's; None for no conversion.
+        parse_writer: parses the schemas that wrote values; by default ``parse``.
     """
 
     def __init__(
@@ -35,12 +36,14 @@ class SchemaReader(Generic[P]):
         parse: Callable[[Schema, Mapping[str, Schema]], P],
         read: Callable[[bytes, P, P | None], Any],
         from_dict: Callable[[Any], Any] | None,
+        parse_writer: Callable[[Schema, Mapping[str, Schema]], P] | None = None,
     ) -> None:
         self._writers: ReaderCache[P] = ReaderCache(registry, schema_type, self._parse_writer)
         if from_dict is not None:
             check_function("from_dict", from_dict)
         self._registry, self._schema = registry, schema
         self._parse, self._decode, self._from_dict = parse, read, from_dict
+        self._parse_written = parse_writer or parse
         self._reader: P | None = None
         if schema is not None and not schema.references:
             self._reader = parse(schema, {})
@@ -57,7 +60,7 @@ class SchemaReader(Generic[P]):
     async def _parse_writer(self, schema: Schema) -> P:
         if self._schema is not None and self._reader is None:
             self._reader = self._parse(self._schema, await self._registry.get_references(self._schema))
-        return self._parse(schema, await self._registry.get_references(schema))
+        return self._parse_written(schema, await self._registry.get_references(schema))
 
     def _read(self, framed: FramedData, writer: P) -> Any:
         value = self._decode(framed.data, writer, self._reader)

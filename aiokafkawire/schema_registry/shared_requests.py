@@ -47,7 +47,7 @@ class SharedRequests:
             request.has_result = True
         except Exception as error:
             request.error = as_kafka_error(error, "a request to the schema registry")
-            raise request.error from error.__cause__
+            raise request.error from request.error.__cause__
         finally:
             del self._requests[place]
             request.ended.set()

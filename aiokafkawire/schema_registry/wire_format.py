@@ -114,7 +114,7 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def read_frame(data: bytes, context: SerializationContext, *, has_message_indexes: bool = False) -> FramedData:
-    """Find the id of a schema: in the header for it if there is one, otherwise before the data.
+    """Find the id of a schema: in the last header for it if there is one, otherwise before the data.
 
     Args:
         data: the bytes of a key or value.
@@ -125,9 +125,9 @@ def read_frame(data: bytes, context: SerializationContext, *, has_message_indexe
         SchemaMismatch: there is no id, or it is truncated.
     """
     name = header_name(context)
-    for header, value in context.headers:
-        if header == name and value is not None:
-            return attrs.evolve(_read_id(bytes(value), f"header {name}", has_message_indexes), data=bytes(data))
+    value = next((value for header, value in reversed(context.headers) if header == name), None)
+    if value is not None:
+        return attrs.evolve(_read_id(bytes(value), f"header {name}", has_message_indexes), data=bytes(data))
     part = "key" if context.is_key else "value"
     return _read_id(bytes(data), part, has_message_indexes)
 

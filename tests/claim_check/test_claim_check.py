@@ -15,7 +15,9 @@ from uuid import uuid4
 
 import anyio
 import anyio.to_thread
+import fsspec
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 from support.patience import SOON
 from support.schema_registries import running_registry
 from support.serializers import Gated, Marking, Slow, Unmarking
@@ -85,6 +87,24 @@ class AsyncObjects(Objects):
 
     async def write(self, key: str, data: bytes) -> None:  # type: ignore[override]
         raise AssertionError
+
+
+class LazyObjects(Objects):
+    """A store that finds each name when it is asked for it."""
+
+    def names(self, folder: str) -> Iterable[str]:
+        prefix, seen = f"{folder}/" if folder else "", set[str]()
+        for key in self.objects:
+            name = key.removeprefix(prefix).split("/")[0]
+            if key.startswith(prefix) and name not in seen:
+                seen.add(name)
+                yield name
+
+
+class PlainFiles(LocalFileSystem):  # type: ignore[misc]
+    """Files whose folders must be there, as of SFTP."""
+
+    protocol = "plain"
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -382,6 +402,24 @@ async def test_a_store_that_does_not_answer() -> None:
 
 
 @pytest.mark.anyio
+async def test_an_attempt_that_goes_on_does_not_damage_the_object_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aiokafkawire.claim_check.object_store._BACKOFF_SECONDS", 0)
+    store, record = Objects(), SerializationContext("t", [], False)
+    written: list[str] = []
+
+    def write(key: str, data: bytes) -> None:
+        written.append(key)
+        if len(written) == 1:
+            raise TimeoutError("no answer")
+        store.objects[key] = data
+
+    store.write = write  # type: ignore[method-assign]
+    data = await serializer(store).serialize(LARGE, record)  # type: ignore[misc]
+    store.objects[written[0]] = b""  # the first attempt has opened its object only now
+    assert await ClaimCheckDeserializer(store).deserialize(data, record) == LARGE  # type: ignore[misc]
+
+
+@pytest.mark.anyio
 @pytest.mark.every_loop
 async def test_threads_that_do_not_end_are_not_joined_by_more() -> None:
     store = Objects()
@@ -525,8 +563,26 @@ async def test_expired_objects_are_deleted(kafka: Client, store: FsspecStore, mo
     store.delete("t/keep/unknown")
 
 
+def test_a_store_that_looks_for_names_while_objects_are_deleted() -> None:
+    store = LazyObjects()
+    store.objects = {f"t/1970-01-01/1-{number:032x}": b"" for number in range(3)}
+    assert delete_expired(store) == 3
+    assert store.objects == {}
+
+
 def test_an_empty_store(store: FsspecStore) -> None:
     assert delete_expired(store) == 0
+
+
+def test_folders_are_made_below_the_store_s_own(tmp_path: Path) -> None:
+    fsspec.register_implementation("plain", PlainFiles, clobber=True)
+    store = FsspecStore(f"plain://{tmp_path}/kafka")
+    with pytest.raises(FileNotFoundError):
+        store.write("t/keep/a", b"x")
+    (tmp_path / "kafka").mkdir()
+    for content in (b"x", b"y"):
+        store.write("t/keep/a", content)
+        assert store.read("t/keep/a", 2) == content
 
 
 def test_an_object_is_no_folder(store: FsspecStore) -> None:

@@ -44,5 +44,15 @@ def test_the_error_names_each_url_once_and_has_the_last_status() -> None:
     assert error.status == 503
 
 
+def test_the_error_is_that_of_the_last_attempt_also_where_time_ends_between_the_urls() -> None:
+    attempts = RequestAttempts(["a", "b"], 0, 1, 1, 1)
+    for text, status in (("a: 1", 500), ("b: 1", None), ("a: 2", 503)):
+        attempts.fail(failed(text, status), 0.5)
+    error = attempts.error()
+    assert error is not None
+    assert str(error) == "b: 1; a: 2 (3 attempts)"
+    assert error.status == 503
+
+
 def test_an_index_beyond_the_urls_begins_again() -> None:
     assert RequestAttempts(["a", "b"], 2, 0, 1, 1).url == "a"

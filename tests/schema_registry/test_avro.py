@@ -114,6 +114,51 @@ async def test_schemas_use_the_types_of_others() -> None:
 
 
 @pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (["null", "geo.City", "geo.Town"], {"size": 3, "kind": "OLD"}),
+        (["geo.City", "geo.Town"], ("geo.City", {"name": "Newark", "next": {"name": "Houston", "next": None}})),
+        ([{"type": "array", "items": "geo.Town"}, "geo.Town"], {"size": 3, "kind": "OLD"}),
+        ({"type": "array", "items": "geo.City"}, [{"name": "Newark", "next": None}]),
+        ({"type": "map", "values": ["null", "geo.Town"]}, {"a": {"size": 3, "kind": "NEW"}}),
+        ("geo.City", {"name": "Newark", "next": None}),
+        ("geo.Kind", "OLD"),
+    ],
+)
+async def test_a_schema_may_be_made_of_the_types_of_others_alone(schema: Any, value: Any) -> None:
+    next_city = {"name": "next", "type": ["null", "City"], "default": None}
+    city: dict[str, Any] = {"type": "record", "name": "City", "namespace": "geo"}
+    city["fields"] = [{"name": "name", "type": "string"}, next_city]
+    kind = {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["NEW", "OLD"]}}
+    town = {"type": "record", "name": "geo.Town", "fields": [{"name": "size", "type": "int"}, kind]}
+    references = [SchemaReference("geo.City", "city", 1), SchemaReference("geo.Town", "town", 1)]
+    given = Schema(json.dumps(schema), references=references)
+    async with running_registry() as (_, registry):
+        await registry.register_schema("city", Schema(json.dumps(city)))
+        await registry.register_schema("town", Schema(json.dumps(town)))
+        writer = AvroSerializer(registry, given)
+        data = await finished(writer.serialize(value, context()))
+        assert writer.serialize(value, context()) == data
+        for reader in (AvroDeserializer(registry), AvroDeserializer(registry, given)):
+            wanted = value[1] if isinstance(value, tuple) else value
+            assert await finished(reader.deserialize(data, context())) == wanted
+
+
+async def test_what_deleted_schemas_have_written_is_read_with_the_types_of_others() -> None:
+    city = Schema('{"type":"record","name":"City","namespace":"geo","fields":[{"name":"name","type":"string"}]}')
+    text = '{"type":"record","name":"Trip","fields":[{"name":"to","type":"geo.City"}]}'
+    async with running_registry() as (_, registry):
+        await registry.register_schema("city", city)
+        writer = AvroSerializer(registry, Schema(text, references=[SchemaReference("geo.City", "city", 1)]))
+        data = await finished(writer.serialize({"to": {"name": "Newark"}}, context()))
+        await registry.delete_subject("flights-value")
+        await registry.delete_subject("city")
+        assert await finished(AvroDeserializer(registry).deserialize(data, context())) == {"to": {"name": "Newark"}}
+        with pytest.raises(SchemaRegistryError, match="'city' not found"):
+            await registry.get_version("city", 1)
+
+
+@pytest.mark.parametrize(
     ("strategy", "subject"),
     [
         ("topic", "flights-key"),
@@ -257,6 +302,23 @@ async def test_bytes_that_do_not_fit_are_an_error() -> None:
             await finished(reader.deserialize(b"\x00\x00\x00\x00\x09abc", context()))
         with pytest.raises(SchemaMismatch, match="schema 1 is of type AVRO, and this deserializer reads JSON"):
             await finished(JsonSchemaDeserializer(registry).deserialize(data, context()))
+
+
+async def test_a_default_that_does_not_fit_its_type_is_no_reason_not_to_read() -> None:
+    """Confluent's registry takes such schemas, unless avro.validate.defaults=true, and Java's clients read by them."""
+    fields = [
+        {"name": "id", "type": "string", "default": None},
+        {"name": "delay", "type": {"type": "double"}, "default": 0},
+        {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A"], "default": "A"}, "default": 1},
+    ]
+    text = json.dumps({"type": "record", "name": "Flight", "fields": fields})
+    data = b"\x00\x00\x00\x00\x01\x02a" + bytes(8) + b"\x00"
+    async with running_registry() as (_, registry):
+        registry._schemas.put((1, ""), Schema(text))
+        found = await finished(AvroDeserializer(registry).deserialize(data, context()))
+        assert found == {"id": "a", "delay": 0.0, "kind": "A"}
+        with pytest.raises(SchemaMismatch, match="the schema is not valid Avro"):
+            AvroDeserializer(registry, text)
 
 
 @pytest.mark.parametrize("schema", ["{}", "nonsense", '{"type":"recrod"}', '{"type":"record"}', "[1]", "5"])

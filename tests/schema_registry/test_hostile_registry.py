@@ -102,6 +102,13 @@ async def test_an_empty_response_is_no_list() -> None:
             await SchemaRegistry(url, **QUICK).list_subjects()
 
 
+@pytest.mark.parametrize("messages", [b"5", b"true", b'"no"', b'{"a": 1}'])
+async def test_differences_that_are_no_list_are_one_error(messages: bytes) -> None:
+    async with answering(http(b'{"is_compatible": false, "messages": %s}' % messages)) as url:
+        with pytest.raises(SchemaRegistryError, match="the response is not a schema registry's"):
+            await SchemaRegistry(url, **QUICK).check_compatibility("a", Schema('"int"'))
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -90,6 +90,21 @@ async def test_a_reader_s_own_schema_takes_the_place_of_the_writer_s() -> None:
             await finished(reader.deserialize(data, context()))
 
 
+async def test_a_writer_s_schema_that_no_value_must_fit_may_be_wrong() -> None:
+    """Registries other than Confluent's take schemas that their metaschema refuses."""
+    wrong = Schema('{"type": "object", "required": true}', SchemaType.JSON)
+    async with running_registry() as (_, registry):
+        await registry.register_schema("flights-value", wrong)
+        readers = [
+            JsonSchemaDeserializer(registry, validate=False),
+            JsonSchemaDeserializer(registry, {"type": "object"}),
+        ]
+        for reader in readers:
+            assert await finished(reader.deserialize(b"\x00\x00\x00\x00\x01{}", context())) == {}
+        with pytest.raises(SchemaMismatch, match="not a valid JSON schema"):
+            await finished(JsonSchemaDeserializer(registry).deserialize(b"\x00\x00\x00\x00\x01{}", context()))
+
+
 @pytest.mark.parametrize("name", ["https://example.org/city.json", "city.json"])
 async def test_references_are_found(name: str) -> None:
     city = Schema('{"type":"object","required":["name"]}', SchemaType.JSON)

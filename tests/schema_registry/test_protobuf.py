@@ -153,6 +153,25 @@ def test_the_text_of_a_schema_is_compiled_to_the_same_descriptor(name: str) -> N
     assert again == file
 
 
+def test_the_entries_of_maps_are_told_from_messages_of_the_same_name() -> None:
+    other = 'syntax = "proto3"; package other; message FooEntry { int32 number = 1; }'
+    source = """
+    syntax = "proto3"; package air; import "other.proto";
+    message Trip {
+      map<string, int32> foo = 1;
+      repeated other.FooEntry bars = 2;
+      message Inner { map<string, bool> foo = 1; repeated other.FooEntry bars = 2; }
+    }
+    """
+    files = {"other.proto": other, "same.proto": source}
+    (file,) = [one for one in compiled(files).file if one.name == "same.proto"]
+    text = proto_text(file)
+    assert text is not None
+    assert text.count("map<") == 2
+    (again,) = [one for one in compiled({**files, "same.proto": text}).file if one.name == "same.proto"]
+    assert again == file
+
+
 def test_text_has_characters_beyond_ascii_as_they_are_and_escapes_of_ascii() -> None:
     (file,) = [one for one in compiled(SOURCES).file if one.name == "words.proto"]
     text = proto_text(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 import ssl
@@ -15,7 +16,7 @@ import trustme
 from support.schema_registries import QUICK, context, finished, running_registry
 
 from aiokafkawire import blocking
-from aiokafkawire.errors import ConfigError, SchemaRegistryError, UsageError
+from aiokafkawire.errors import ConfigError, KafkaError, SchemaRegistryError, UsageError
 from aiokafkawire.schema_registry import (
     AvroDeserializer,
     AvroSerializer,
@@ -231,6 +232,29 @@ async def test_tasks_that_share_a_request_share_its_error() -> None:
         assert server.requests == ["GET /schemas/ids/7"]
 
 
+async def test_an_unexpected_error_of_a_request_has_its_cause_for_every_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = anyio.Event()
+
+    async def fail(self: HttpTransport, request: RestRequest) -> None:
+        await asked.wait()
+        raise RecursionError("a bug")
+
+    monkeypatch.setattr(HttpTransport, "send", fail)
+    registry, causes = SchemaRegistry("http://localhost:1"), list[BaseException | None]()
+
+    async def get() -> None:
+        with pytest.raises(KafkaError, match="RecursionError") as caught:
+            await registry.get_schema(7)
+        causes.append(caught.value.__cause__)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(2):
+            tasks.start_soon(get)
+        await anyio.wait_all_tasks_blocked()
+        asked.set()
+    assert [type(cause) for cause in causes] == [RecursionError] * 2
+
+
 async def test_a_registry_serves_several_event_loops() -> None:
     async with running_registry() as (_, registry):
         await registry.register_schema("a", INT)
@@ -394,6 +418,21 @@ async def test_the_text_of_a_providers_error_is_not_shown() -> None:
         await registry.get_schema(1)
     assert "Zq7" not in str(failed.value)
     assert isinstance(failed.value.__cause__, KeyError)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_provider_that_awaits_a_cancelled_task_cancels_nobody(anyio_backend: str) -> None:
+    refresh = asyncio.create_task(asyncio.Event().wait())
+    refresh.cancel()
+
+    async def token() -> str:
+        await refresh
+        return "never"
+
+    registry = SchemaRegistry("http://localhost:1", bearer_auth_token_provider=token, max_retries=0)
+    with pytest.raises(SchemaRegistryError, match="_provider has failed with CancelledError") as caught:
+        await registry.list_subjects()
+    assert caught.value.retriable
 
 
 async def test_tls_is_verified_with_the_given_authority_and_a_client_certificate() -> None:

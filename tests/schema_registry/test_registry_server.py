@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from aiokafkawire.errors import UsageError
+from aiokafkawire.errors import SchemaRegistryError, UsageError
 from aiokafkawire.schema_registry import SchemaRegistry
 from aiokafkawire.testing import SchemaRegistryServer
 
@@ -354,6 +354,31 @@ def test_wrong_arguments_are_refused(options: Any, reason: str) -> None:
     for arguments in wrong:
         with pytest.raises(UsageError):
             server.fail(**arguments)
+
+
+@pytest.mark.parametrize("message", ["", "busy"])
+async def test_it_fails_with_statuses_that_have_no_name(message: str) -> None:
+    async with SchemaRegistryServer() as server:
+        registry = SchemaRegistry(server.url, max_retries=0)
+        server.fail(520, message=message)
+        with pytest.raises(SchemaRegistryError, match=f"HTTP status 520: {message or 'HTTP status 520'}"):
+            await registry.list_subjects()
+        assert await registry.list_subjects() == ()
+
+
+async def test_strange_requests_do_not_end_it() -> None:
+    endless = b'{"schema": "x", "references": [{"name": "a", "subject": "b", "version": 1e999}]}'
+    async with (
+        SchemaRegistryServer() as server,
+        httpx2.AsyncClient(base_url=server.url, trust_env=False) as client,
+    ):
+        assert (await client.head("/subjects")).status_code == 405
+        assert (await client.post("/subjects/a/versions", content=endless)).status_code == 422
+        assert (await client.get("/subjects")).json() == []
+
+
+def test_an_address_of_ipv6_is_in_brackets_in_the_url() -> None:
+    assert SchemaRegistryServer(8081, host="::1").url == "http://[::1]:8081"
 
 
 async def test_a_taken_port_is_an_error_and_leaves_nothing() -> None:

@@ -62,6 +62,15 @@ def test_an_id_in_the_header_of_this_part_is_found_first(is_key: bool) -> None:
     assert read_frame(b"\x00data", record, has_message_indexes=True) == FramedData(GUID, b"\x00data", (0,))
 
 
+def test_the_last_of_several_headers_names_the_schema_as_for_java() -> None:
+    """Confluent's serializers append theirs to those of a record that is sent on."""
+    record = context()
+    record.headers.extend([(header_name(record), encode_id(1)), ("x", b""), (header_name(record), encode_guid(GUID))])
+    assert read_frame(b"data", record) == FramedData(GUID, b"data")
+    record.headers.append((header_name(record), None))
+    assert read_frame(encode_id(2) + b"data", record) == FramedData(2, b"data")
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [

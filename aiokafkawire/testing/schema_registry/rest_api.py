@@ -287,7 +287,7 @@ def _schema_in(request: RegistryRequest) -> StoredSchema:
             StoredReference(str(one["name"]), str(one["subject"]), int(one["version"]))
             for one in body.get("references") or ()
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise RegistryRefusal(42201, f"Invalid schema {text:.200}, details: a reference is not complete") from None
     if kind == "JSON" and request.flag("normalize"):
         text = _in_order(text)

@@ -4,7 +4,7 @@ import base64
 import json
 import ssl
 from collections.abc import Collection, Mapping
-from http import HTTPStatus
+from http.client import responses
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -84,7 +84,8 @@ class SchemaRegistryServer:
     @property
     def url(self) -> str:
         """The registry's URL."""
-        return f"{'http' if self._tls is None else 'https'}://{self._host}:{self._port}"
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"{'http' if self._tls is None else 'https'}://{host}:{self._port}"
 
     async def __aenter__(self) -> Self:
         await self._owner.open()
@@ -123,7 +124,8 @@ class SchemaRegistryServer:
         check_integer("times", times, 1)
         if error_code is not None:
             check_integer("error_code", error_code)
-        body = {"error_code": error_code or status, "message": message or HTTPStatus(status).phrase}
+        message = message or responses.get(status, f"HTTP status {status}")
+        body = {"error_code": error_code or status, "message": message}
         self._failures.append(_Failure(status, body, times))
 
     def freeze(self) -> None:
@@ -182,8 +184,9 @@ class SchemaRegistryServer:
         status, answer = await self._answer(request, dict(head.headers).get(b"authorization", b""))
         content = json.dumps(answer).encode()
         headers = [("Content-Type", _MEDIA_TYPE), ("Content-Length", str(len(content)))]
-        response = h11.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase)
-        for part in (response, h11.Data(data=content), h11.EndOfMessage()):
+        response = h11.Response(status_code=status, headers=headers, reason=responses.get(status, ""))
+        sent = b"" if head.method == b"HEAD" else content
+        for part in (response, h11.Data(data=sent), h11.EndOfMessage()):
             await stream.send(connection.send(part) or b"")
 
     async def _answer(self, request: RegistryRequest, authorization: bytes) -> tuple[int, Any]:
