@@ -225,6 +225,22 @@ def test_others_that_move_are_not_disturbed_unless_asked(
     assert limits(kafka) == found
 
 
+def test_a_partition_that_moves_keeps_its_number_of_replicas_in_plans(
+    shell: Shell, kafka: blocking.Client, broker: BackgroundBroker, tmp_path: Path
+) -> None:
+    hold_new_replica(broker, 0)
+    kafka.admin.alter_partition_reassignments({TopicPartition("t", 0): [3, 2]})
+    assert sorted(replicas(kafka)[0]) == [1, 2, 3]
+    for option in ((), ("--current",)):
+        plan = json.loads(shell("reassign", "plan", "t", *option))
+        assert [sorted(entry["replicas"]) for entry in plan["partitions"]] == [[2, 3], [1, 2]]
+    back = tmp_path / "back.json"
+    file = plan_file(tmp_path, [1, 3])
+    shell("reassign", "start", file, "--yes", "--additional", "--rollback", str(back))
+    (entry,) = json.loads(back.read_text())["partitions"]
+    assert entry["replicas"] == [3, 2]
+
+
 def test_replicas_go_to_the_log_directories_of_the_plan(shell: Shell, kafka: blocking.Client, tmp_path: Path) -> None:
     file = plan_file(tmp_path, [3, 2], log_dirs=["/memory/3-2", "any"])
     partition, replica = rows(shell, "start", file, "--yes", "--log-dir-throttle", "9")

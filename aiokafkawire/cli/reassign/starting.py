@@ -14,7 +14,7 @@ from ..shell.outcomes import note_errors, print_outcomes
 from ..shell.output import note
 from ..shell.partition_names import partition_text
 from ..shell.session import Session
-from .observing import describe_existing, look_at_plan, replica_sizes
+from .observing import after_move, describe_existing, look_at_plan, replica_sizes
 from .plan_file import ReassignmentPlan
 from .throttles import ThrottleChanges, log_dir_throttle, throttle
 
@@ -36,6 +36,8 @@ class PreparedPlan:
     plan: ReassignmentPlan
     rows: Mapping[TopicPartition, dict[str, Any]]
     """A row about each partition that the plan changes."""
+    before: Mapping[TopicPartition, tuple[int, ...]]
+    """The brokers of each of these partitions; of one that moves already, those that it moves to."""
     throttles: ThrottleChanges
 
     @property
@@ -83,11 +85,12 @@ async def prepare(
     rows = {
         partition: _row(partition, current[partition], target, sizes) for partition, target in sorted(changed.items())
     }
+    before = {partition: after_move(current[partition], ongoing.get(partition)) for partition in rows}
     throttles = throttle(plan.targets, current, ongoing, rate, brokers=known) if rate is not None else {}
     if log_dir_rate is not None:
         for resource, limits in log_dir_throttle(plan.log_dirs, log_dir_rate).items():
             throttles[resource] = {**throttles.get(resource, {}), **limits}
-    return PreparedPlan(plan, rows, throttles)
+    return PreparedPlan(plan, rows, before, throttles)
 
 
 def _row(

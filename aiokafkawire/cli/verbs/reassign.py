@@ -154,7 +154,7 @@ def start_reassignment(
     what = f"move {len(rows)} partitions, and copy {prepared.moves} replicas of {prepared.bytes:,} bytes"
     confirm(what, [*map(partition_text, rows)] or [*map(str, plan.log_dirs)], yes=yes, options=shared)
     if rollback is not None:
-        _write(rollback, plan_json({partition: row["replicas"] for partition, row in rows.items()}))
+        _write(rollback, plan_json(prepared.before))
 
     async def run(session: Session) -> int:
         return await start(session, prepared)
