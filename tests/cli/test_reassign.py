@@ -256,6 +256,24 @@ def test_replicas_go_to_the_log_directories_of_the_plan(shell: Shell, kafka: blo
     assert limits(kafka) == {}
 
 
+def test_a_dry_run_shows_the_replicas_that_go_to_other_log_directories_and_those_that_are_there_stay(
+    shell: Shell, kafka: blocking.Client, tmp_path: Path
+) -> None:
+    replica = TopicPartitionReplica("t", 0, 1)
+    here = kafka.admin.describe_replica_log_dirs([replica])[replica].current_log_dir
+    there = "/memory/1-1" if here == "/memory/1-2" else "/memory/1-2"
+    shell("reassign", "start", plan_file(tmp_path, [1, 2], log_dirs=[here, "any"]), "--yes")
+    assert "nothing to do: all partitions are as " in shell.err
+    file = plan_file(tmp_path, [1, 2], log_dirs=[there, "any"])
+    (row,) = rows(shell, "start", file, "--dry-run")
+    moved = {"topic": "t", "partition": 0, "node_id": 1, "target_log_dir": there}
+    assert row == {**moved, "outcome": "would start"}
+    assert shell.lines("reassign", "start", file, "--dry-run")[0].startswith("TOPIC  PARTITION  NODE  TO LOG DIRECTORY")
+    assert rows(shell, "start", file, "--yes") == [{**moved, "outcome": "started"}]
+    file = plan_file(tmp_path, [3, 2], log_dirs=["/memory/3-2", "any"])
+    assert len(rows(shell, "start", file, "--dry-run")) == 2
+
+
 @pytest.mark.parametrize(
     ("target", "topic", "said"),
     [
