@@ -10,7 +10,7 @@ from ...admin.admin import Admin
 from ...errors import AdminError, BrokerError, KafkaError, ReplicaNotAvailable, UnknownTopicOrPartition
 from ...types import TopicPartition, TopicPartitionReplica
 from ..exit_status import FAILED, CommandFailed
-from ..shell.outcomes import note_errors, partial_results, print_outcomes
+from ..shell.outcomes import note_errors, partial_results, print_outcomes, saying_what_is_unknown
 from ..shell.output import note
 from ..shell.partition_names import partition_text
 from ..shell.session import Session
@@ -202,7 +202,7 @@ async def change_throttles(admin: Admin, changes: ThrottleChanges) -> None:
 async def move_log_dirs(session: Session, targets: Mapping[TopicPartitionReplica, str]) -> int:
     """Move replicas to log directories, and wait for those that their brokers do not have yet; return the status."""
     admin, pending = session.kafka.admin, dict(targets)
-    with anyio.move_on_after(_PATIENCE_SECONDS):
+    with saying_what_is_unknown(), anyio.move_on_after(_PATIENCE_SECONDS):
         while pending := await _not_there_yet(admin, pending):  # noqa: ASYNC110  # replicas arrive without notice
             await anyio.sleep(_RETRY_SECONDS)
     change = admin.alter_replica_log_dirs(targets)
