@@ -316,6 +316,18 @@ def test_names_are_listed_that_match_as_a_whole(shell: Shell) -> None:
     assert shell.err.startswith("aiokafkawire: REGEX is not a regular expression: '('")
 
 
+def test_without_the_setting_one_replica_in_sync_is_enough(shell: Shell, kafka_broker: BackgroundBroker) -> None:
+    def without(request: Any, true: Any) -> Any:
+        for result in true.results:
+            result.configs = [config for config in result.configs if config.name != "min.insync.replicas"]
+        return true
+
+    shell("topics", "create", "t")
+    kafka_broker.on(ApiKey.DESCRIBE_CONFIGS, answer=without, times=None)  # as of brokers that are not Kafka
+    assert len(shell.lines("topics", "describe", "--at-min-isr")) == 2
+    assert len(shell.lines("topics", "describe", "--under-min-isr")) == 1
+
+
 def test_partitions_with_few_replicas_in_sync_and_without_a_leader(
     capsysbinary: pytest.CaptureFixture[bytes],
 ) -> None:

@@ -60,9 +60,15 @@ async def configs_of_topics(admin: Admin, names: Iterable[str]) -> dict[str, dic
 
 
 async def min_isr_of_topics(admin: Admin, names: Iterable[str]) -> dict[str, int]:
-    """Return the setting ``min.insync.replicas`` of each topic. Raise KafkaError if this client may not see it."""
+    """Return the setting ``min.insync.replicas`` of each topic, 1 from brokers that do not have it.
+
+    Raise KafkaError if this client may not see it.
+    """
     found = await admin.describe_configs([ConfigResource.topic(name) for name in names])
-    return {resource.name: int(configs[_MIN_ISR].value or 1) for resource, configs in found.items()}
+    values = {
+        resource.name: configs[_MIN_ISR].value if _MIN_ISR in configs else None for resource, configs in found.items()
+    }
+    return {name: int(value or 1) for name, value in values.items()}
 
 
 async def moving_partitions(admin: Admin) -> Mapping[TopicPartition, PartitionReassignment]:
