@@ -17,6 +17,7 @@ from ..reassign.watching import remove_throttles, watch_plan
 from ..shell.command import ShellGroup
 from ..shell.outcomes import print_outcomes
 from ..shell.output import Columns, confirm, note, print_gap, print_rows, write_output
+from ..shell.parameter_types import Seconds
 from ..shell.partition_names import partition_text
 from ..shell.session import Session, ask_with_client, run_with_client
 from ..shell.shared_options import SharedOptions
@@ -200,7 +201,7 @@ def show_status(shared: SharedOptions, *, file: str) -> int:
 
 @command.command("watch", examples=("aiokafkawire reassign watch plan.json --interval 10",))
 @click.argument("file", type=_FILE, metavar="FILE")
-@click.option("--interval", type=click.FloatRange(0.05), default=1.0, metavar="SECONDS", help="Between two looks.")
+@click.option("--interval", type=Seconds(0.05), default=1.0, metavar="SECONDS", help="Between two looks.")
 @click.option("--keep-throttle", is_flag=True, help="Do not remove throttles at the end.")
 def watch_reassignment(shared: SharedOptions, *, file: str, interval: float, keep_throttle: bool) -> int:
     """Wait until all partitions of a plan are moved, with a progress bar, and print their state.
