@@ -13,6 +13,7 @@ from support.shell import Shell
 from aiokafkawire import TopicPartition, blocking
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.group_admin import ListedGroup
 from aiokafkawire.testing.background import BackgroundBroker
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -80,6 +81,21 @@ def test_the_groups_of_the_other_brokers_are_listed_beside_the_error_of_one(
         assert [row["group_id"] for row in rows(shell, "list", status=1)] == others != []
         assert "ListGroups of the broker at" in shell.err
         assert [row["lag"] for row in rows(shell, "list", "--lag", status=1)] == [0] * len(others)
+
+
+def test_a_group_that_two_brokers_list_while_another_fails_is_listed_once(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    def moved(request: Any, true: Any) -> Any:
+        true.groups = [ListedGroup(group_id="g", protocol_type="", group_state="Empty", group_type="Classic")]
+        return true
+
+    with BackgroundBroker(3) as broker:
+        broker.on(ApiKey.LIST_GROUPS, answer=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, node=3, times=None)
+        for node in (1, 2):
+            broker.on(ApiKey.LIST_GROUPS, answer=moved, node=node, times=None)
+        shell = Shell(broker.bootstrap, capsysbinary)
+        assert [row["group_id"] for row in rows(shell, "list", status=1)] == ["g"]
 
 
 def test_offsets_of_topics_that_are_gone_have_no_lag(

@@ -5,11 +5,11 @@ from typing import Any, Final
 import click
 
 from ...admin.descriptions import GroupMember
-from ...errors import AdminError, GroupIdNotFound, KafkaError, UnknownMemberId
+from ...errors import GroupIdNotFound, UnknownMemberId
 from ...types import TopicPartition
 from ..exit_status import MISSING, CommandFailed
 from ..groups.describe import Subject, describe, listed_groups
-from ..groups.listing import lag_of_groups
+from ..groups.listing import groups_of_those_that_answer, lag_of_groups
 from ..groups.reset_command import reset_groups
 from ..groups.rows import (
     LISTED,
@@ -87,13 +87,7 @@ def list_groups(shared: SharedOptions, *, states: tuple[str, ...], types: tuple[
 
     async def run(session: Session) -> int:
         admin = session.kafka.admin
-        failures: list[KafkaError] = []
-        try:
-            listings = await admin.list_groups(states=states or None, types=types or None)
-        except AdminError as some:
-            failures += some.errors.values()
-            found = [group for groups in some.results.values() for group in groups]
-            listings = sorted(found, key=lambda group: group.group_id)
+        listings, failures = await groups_of_those_that_answer(admin, states=states or None, types=types or None)
         rows = [listed_row(listing) for listing in listings]
         if not rows and not failures:
             await note_none_visible(session, "groups")
