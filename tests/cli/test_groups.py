@@ -219,6 +219,35 @@ def test_groups_that_do_not_exist_are_told_and_the_others_are_described(shell: S
     shell("groups", "describe", "g", "--all", status=2)
 
 
+def test_a_group_is_described_although_another_broker_lists_no_groups(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    with BackgroundBroker(2) as broker, blocking.Client(broker.bootstrap) as kafka:
+        broker.create_topic("a")
+        names = [f"g{number}" for number in range(8)]
+        for name in names:
+            kafka.admin.alter_consumer_group_offsets(name, {A0: 0})
+        broker.on(ApiKey.LIST_GROUPS, answer=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, node=2, times=None)
+        shell = Shell(broker.bootstrap, capsysbinary)
+        assert [row["group_id"] for row in rows(shell, "describe", *names)] == names
+        others = [name for name in names if broker.coordinator(name) == 1]
+        assert [row["group_id"] for row in rows(shell, "describe", "--all", status=1)] == others != []
+        assert "ListGroups of the broker at" in shell.err
+        shell("groups", "describe", "none", status=1)
+        assert "GroupIdNotFound" in shell.err
+        assert "ListGroups of the broker at" in shell.err  # of a share group there, the type is not known
+
+
+def test_a_group_is_described_by_a_client_that_may_list_none(
+    shell: Shell, kafka: blocking.Client, kafka_broker: BackgroundBroker
+) -> None:
+    kafka.admin.alter_consumer_group_offsets("g", {A0: 4})
+    kafka_broker.on(ApiKey.LIST_GROUPS, answer=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, times=None)  # before Kafka 2.1
+    assert [row["lag"] for row in rows(shell, "describe", "g")] == [6]
+    shell("groups", "describe", "--all", status=1)
+    assert "ClusterAuthorizationFailed" in shell.err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("release", ["0.8.2", "0.9.0", "0.10.2", "2.3", "3.9"])
 def test_groups_of_old_brokers(release: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -7,11 +7,11 @@ import attrs
 
 from ...admin.admin import Admin
 from ...admin.descriptions import GroupListing
-from ...errors import GroupIdNotFound, KafkaError, UnsupportedVersion
+from ...errors import BrokerError, GroupIdNotFound, KafkaError, UnsupportedVersion
 from ...types import OffsetAndMetadata, TopicPartition
 from ..shell.outcomes import partial_results
 from .end_offsets import EndOffsets
-from .listing import in_batches
+from .listing import groups_of_those_that_answer, in_batches
 from .rows import (
     Described,
     Row,
@@ -23,7 +23,7 @@ from .rows import (
     state_row,
 )
 
-__all__ = ("Subject", "GroupReport", "describe", "describe_each", "listed_groups")
+__all__ = ("Subject", "GroupReport", "describe", "describe_each", "groups_to_describe", "listed_groups")
 
 Subject: TypeAlias = Literal["offsets", "members", "state"]
 
@@ -46,6 +46,20 @@ async def listed_groups(admin: Admin) -> dict[str, GroupListing] | None:
         return {listing.group_id: listing for listing in await admin.list_groups()}
     except UnsupportedVersion:
         return None
+
+
+async def groups_to_describe(admin: Admin) -> tuple[dict[str, GroupListing] | None, list[KafkaError]]:
+    """Return what :func:`listed_groups` does of the brokers that answer, and the errors of the others.
+
+    A client may be allowed to describe a group, and not to list all: brokers before 2.1 then refuse it.
+    """
+    try:
+        listings, failures = await groups_of_those_that_answer(admin)
+    except UnsupportedVersion:
+        return None, []
+    except BrokerError as refused:
+        return {}, [refused]
+    return {listing.group_id: listing for listing in listings}, failures
 
 
 async def describe(

@@ -8,7 +8,7 @@ from ...admin.descriptions import GroupMember
 from ...errors import GroupIdNotFound, UnknownMemberId
 from ...types import TopicPartition
 from ..exit_status import MISSING, CommandFailed
-from ..groups.describe import Subject, describe, listed_groups
+from ..groups.describe import Subject, describe, groups_to_describe, listed_groups
 from ..groups.listing import groups_of_those_that_answer, lag_of_groups
 from ..groups.reset_command import reset_groups
 from ..groups.rows import (
@@ -127,17 +127,20 @@ def describe_groups(
 
     async def run(session: Session) -> int:
         admin = session.kafka.admin
-        listings = await listed_groups(admin)
+        listings, failures = await groups_to_describe(admin)
         names = [name for name in listings or {} if name] if everything else list(dict.fromkeys(group_ids))
         report = await describe(admin, names, listings, chosen)
         columns = {"members": MEMBERS, "state": STATES}.get(chosen, OFFSETS)
-        if report.rows or report.share_rows or not (report.errors or report.notes):
+        errors = [*report.errors.values()]
+        if everything or errors:  # otherwise no group was missed
+            errors += failures
+        if report.rows or report.share_rows or not (errors or report.notes):
             _print_parts(shared, [(columns, report.rows), (SHARE_OFFSETS, report.share_rows)])
         for line in report.notes:
             note(line)
-        if everything and not names:
+        if everything and not names and not failures:
             await note_none_visible(session, "groups")
-        return note_errors(report.errors.values())
+        return note_errors(errors)
 
     return run_with_client(shared, run)
 
