@@ -92,6 +92,10 @@ def test_the_cluster_may_be_in_the_environment_or_in_a_file(
     [
         (["--topics", "("], "--topics is not a regular expression: '(': "),
         (["--groups", "["], "--groups is not a regular expression: '[': "),
+        (
+            ["--groups", "a{99999999999}"],
+            "--groups is not a regular expression: 'a{99999999999}': the repetition number",
+        ),
     ],
 )
 def test_a_wrong_pattern_is_named(argv: list[str], message: str, capsys: Capture) -> None:
