@@ -189,6 +189,14 @@ def test_lines_of_json_go_on_after_an_error(capsys: Capture) -> None:
     assert err == "aiokafkawire: trying again: RequestTimeout: no metadata\n"
 
 
+def test_lines_of_json_begin_after_an_error_of_the_first_sample(capsys: Capture) -> None:
+    with pytest.raises(Done):
+        printed(RequestTimeout("no metadata"), sample(1.0, {}), sample(2.0, {}), once=False)
+    out, err = capsys.readouterr()
+    assert [json.loads(line)["seconds"] for line in out.splitlines()] == [1.0]
+    assert err == "aiokafkawire: trying again: RequestTimeout: no metadata\n"
+
+
 def test_once_ends_with_an_error(capsys: Capture) -> None:
     with pytest.raises(RequestTimeout):
         printed(sample(1.0, {}), RequestTimeout("no metadata"), once=True)
