@@ -459,6 +459,16 @@ def test_groups_and_offsets_are_deleted(shell: Shell, kafka: blocking.Client) ->
     assert shell.lines("groups", "delete", "none", "--yes", "--if-exists")[1].split() == ["none", "absent"]
 
 
+@pytest.mark.parametrize("release", ["3.9", "4.0"])
+def test_members_of_a_group_that_does_not_exist_are_not_removed(
+    release: str, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    with BackgroundBroker(max_versions=release) as broker:
+        shell = Shell(broker.bootstrap, capsysbinary)
+        assert shell("groups", "remove-members", "none", "--all", "--yes", status=1) == b""
+        assert shell.err.startswith("aiokafkawire: GroupIdNotFound: ")
+
+
 def test_members_are_removed(shell: Shell, kafka: blocking.Client) -> None:
     options: dict[str, Any] = {"auto_offset_reset": "earliest", "group_instance_id": "one"}
     with kafka.consumer("a", group_id="g", **options) as consumer:

@@ -8,7 +8,7 @@ from ...admin.descriptions import GroupMember
 from ...errors import GroupIdNotFound, UnknownMemberId
 from ...types import TopicPartition
 from ..exit_status import MISSING, CommandFailed
-from ..groups.describe import Subject, describe, groups_to_describe, listed_groups
+from ..groups.describe import Subject, describe, describe_each, groups_to_describe, listed_groups
 from ..groups.listing import groups_of_those_that_answer, lag_of_groups
 from ..groups.reset_command import reset_groups
 from ..groups.rows import (
@@ -250,7 +250,10 @@ def remove_members(
         admin = session.kafka.admin
         members: list[GroupMember | str] = list(dict.fromkeys(instances))
         if everyone:
-            members = list((await admin.describe_groups(group_id))[group_id].members)
+            described, errors = await describe_each(admin, [group_id], {})
+            for error in errors.values():
+                raise error
+            members = [member for member in described[group_id].members if isinstance(member, GroupMember)]
         rows: dict[GroupMember | str, dict[str, Any]] = {member: _removed(group_id, member) for member in members}
         return await print_outcomes(
             session,
