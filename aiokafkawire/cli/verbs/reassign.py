@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from ...errors import KafkaError
 from ...types import TopicPartition
 from ..counted import counted
 from ..exit_status import FAILED, MISSING, CommandFailed
@@ -213,8 +214,12 @@ def watch_reassignment(shared: SharedOptions, *, file: str, interval: float, kee
 
     async def run(session: Session) -> int:
         state = await watch_plan(session.kafka.admin, plan, interval=interval)
-        if not keep_throttle:
-            await remove_throttles(session.kafka.admin, plan)
+        try:
+            if not keep_throttle:
+                await remove_throttles(session.kafka.admin, plan)
+        except KafkaError:
+            _print_state(session, state)
+            raise
         return _print_state(session, state)
 
     return run_with_client(shared, run)
