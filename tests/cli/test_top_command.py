@@ -197,6 +197,29 @@ def test_lines_of_json_begin_after_an_error_of_the_first_sample(capsys: Capture)
     assert err == "aiokafkawire: trying again: RequestTimeout: no metadata\n"
 
 
+def test_after_a_sample_that_took_long_the_next_one_waits_as_long(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    took, waits = iter([0.0, 3.0, 0.0, 0.0001]), list[float]()
+
+    class Slow(Samples):
+        async def sample(self) -> Sample:
+            clock[0] += next(took)
+            return await super().sample()
+
+    async def wait(seconds: float) -> None:
+        waits.append(seconds)
+
+    clock = [100.0]
+    monkeypatch.setattr(anyio, "current_time", lambda: clock[0])
+    monkeypatch.setattr(anyio, "sleep", wait)
+    options = TopOptions(interval=0.001, json=True)
+    slow = Slow(sample(1.0, {}), sample(2.0, {}), RequestTimeout("no metadata"))
+    with pytest.raises(Done):
+        anyio.run(command._print, cast("Sampler", slow), options)
+    assert waits == [0.001, 3.0, 0.001]
+
+
 def test_once_ends_with_an_error(capsys: Capture) -> None:
     with pytest.raises(RequestTimeout):
         printed(sample(1.0, {}), RequestTimeout("no metadata"), once=True)

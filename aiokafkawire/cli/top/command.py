@@ -63,6 +63,7 @@ async def _print(sampler: Sampler, options: TopOptions) -> None:
     """Print a view from two samples, for the rates; with ``json`` alone go on after each interval, and after errors."""
     history, is_first = History(), True
     while True:
+        began = anyio.current_time()
         try:
             history.add(await sampler.sample())
         except KafkaError as error:
@@ -76,7 +77,8 @@ async def _print(sampler: Sampler, options: TopOptions) -> None:
                 if options.once:
                     return
             is_first = False
-        await anyio.sleep(options.interval)
+        took = anyio.current_time() - began
+        await anyio.sleep(options.interval if options.once else max(options.interval, took))
 
 
 async def _show(kafka: Client, sampler: Sampler, options: TopOptions) -> int:
