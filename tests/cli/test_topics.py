@@ -303,6 +303,22 @@ def test_offsets_are_those_of_the_ends_or_of_a_point(filled: Shell) -> None:
     assert filled.err == "aiokafkawire: topic t has no partition 9; it has 2\n"
 
 
+def test_a_topic_that_is_deleted_meanwhile_does_not_hide_the_offsets_of_the_others(
+    shell: Shell, kafka_broker: BackgroundBroker
+) -> None:
+    def gone(request: Any, true: Any) -> Any:
+        for topic in true.topics:
+            if topic.name == "b":
+                topic.error_code, topic.partitions = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []
+        return true
+
+    shell("topics", "create", "a", "b")
+    kafka_broker.on(ApiKey.DESCRIBE_TOPIC_PARTITIONS, answer=gone, times=None)
+    assert [json.loads(line)["topic"] for line in shell.lines("topics", "offsets", "--json")] == ["a"]
+    shell("topics", "offsets", "a", "b", status=1)
+    assert "UnknownTopicOrPartition" in shell.err
+
+
 def test_a_topic_without_records_has_no_newest_record(shell: Shell) -> None:
     shell("topics", "create", "empty")
     (row,) = map(json.loads, shell.lines("topics", "offsets", "--time", "max-timestamp", "--json"))

@@ -6,7 +6,7 @@ from typing import Final
 from ...admin.admin import Admin
 from ...admin.config_resources import ConfigResource
 from ...admin.topic_descriptions import PartitionReassignment
-from ...errors import BrokerError, KafkaError, UnsupportedVersion
+from ...errors import BrokerError, KafkaError, UnknownTopicOrPartition, UnsupportedVersion
 from ...types import TopicPartition
 from ..error_text import error_text
 from ..exit_status import FAILED, CommandFailed
@@ -14,11 +14,28 @@ from ..shell.outcomes import partial_results
 from ..shell.output import note
 from .rows import own_configs
 
-__all__ = ("configs_of_topics", "existing_partitions", "led_partitions", "min_isr_of_topics", "moving_partitions")
+__all__ = (
+    "all_partitions",
+    "configs_of_topics",
+    "existing_partitions",
+    "led_partitions",
+    "min_isr_of_topics",
+    "moving_partitions",
+)
 
 _MIN_ISR: Final = "min.insync.replicas"
 _TOPICS_AT_ONCE: Final = 500
 """The most topics in one request, since a broker answers in pages, each requested with all names that are left."""
+
+
+async def all_partitions(admin: Admin, names: Iterable[str]) -> list[TopicPartition]:
+    """Return the partitions of those topics that still exist. Raises KafkaError if the brokers refuse."""
+    wanted = list(names)
+    found, errors = await partial_results(wanted, admin.describe_topics(wanted))
+    for error in errors.values():
+        if not isinstance(error, UnknownTopicOrPartition):
+            raise error
+    return [TopicPartition(topic.name, one.index) for topic in found.values() for one in topic.partitions]
 
 
 async def existing_partitions(

@@ -15,7 +15,7 @@ from ..shell.partition_names import partition_text
 from ..shell.session import Session, run_with_client
 from ..shell.shared_options import SharedOptions
 from ..shell.visibility import note_none_visible
-from .asking import existing_partitions, led_partitions
+from .asking import all_partitions, existing_partitions, led_partitions
 
 __all__ = ("list_offsets",)
 
@@ -53,9 +53,11 @@ def list_offsets(shared: SharedOptions, *, topics: tuple[str, ...], point: str |
 
     async def run(session: Session) -> int:
         admin = session.kafka.admin
-        wanted = chosen or dict.fromkeys(await admin.list_topics(internal=internal))
-        partitions = await existing_partitions(admin, wanted)
-        led = await led_partitions(admin, wanted)
+        if chosen:
+            partitions = await existing_partitions(admin, chosen)
+        else:
+            partitions = await all_partitions(admin, await admin.list_topics(internal=internal))
+        led = await led_partitions(admin, {one.topic for one in partitions})
         asked = [one for one in partitions if one in led]
         if spec is None:
             starts = await admin.list_offsets(dict.fromkeys(asked, OffsetSpec.EARLIEST))
