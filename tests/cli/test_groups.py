@@ -268,8 +268,9 @@ def test_groups_of_old_brokers(release: str, capsysbinary: pytest.CaptureFixture
         assert [row["outcome"] for row in outcome] == ["set", "set"]
         assert committed(kafka, "g") == {A0: 0, A1: 0}
         if release == "0.8.2":
-            shell("groups", "list", *quick, status=1)
-            assert shell.err.startswith("aiokafkawire: UnsupportedVersion: ")
+            for argv in (("list",), ("describe", "--all")):
+                shell("groups", *argv, *quick, status=1)
+                assert shell.err.startswith("aiokafkawire: UnsupportedVersion: ")
         else:
             assert [
                 (row["group_id"], row["group_type"], row["lag"]) for row in rows(shell, "list", "--lag", *quick)

@@ -55,8 +55,8 @@ async def groups_to_describe(admin: Admin) -> tuple[dict[str, GroupListing] | No
     """
     try:
         listings, failures = await groups_of_those_that_answer(admin)
-    except UnsupportedVersion:
-        return None, []
+    except UnsupportedVersion as older:
+        return None, [older]
     except BrokerError as refused:
         return {}, [refused]
     return {listing.group_id: listing for listing in listings}, failures
