@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.shell import Shell
 
-from aiokafkawire import TopicPartition, blocking
+from aiokafkawire import NewTopic, TopicPartition, blocking
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.group_admin import ListedGroup
@@ -96,6 +96,24 @@ def test_a_group_that_two_brokers_list_while_another_fails_is_listed_once(
             broker.on(ApiKey.LIST_GROUPS, answer=moved, node=node, times=None)
         shell = Shell(broker.bootstrap, capsysbinary)
         assert [row["group_id"] for row in rows(shell, "list", status=1)] == ["g"]
+
+
+def test_a_leader_that_does_not_answer_hides_only_the_lag_of_its_partitions(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    with BackgroundBroker(2) as broker, blocking.Client(broker.bootstrap) as kafka:
+        kafka.admin.create_topics({"a": NewTopic(assignments=[[1], [2]])})
+        kafka.admin.alter_consumer_group_offsets("g", {A0: 0})
+        kafka.admin.alter_consumer_group_offsets("h", {A0: 0, A1: 0})
+        broker.on(ApiKey.LIST_OFFSETS, node=2, swallow="before", times=None)
+        shell = Shell(broker.bootstrap, capsysbinary)
+        listed = rows(shell, "list", "--lag", "--timeout", "0.5", status=1)
+        assert [(row["group_id"], row["lag"]) for row in listed] == [("g", 0), ("h", 0)]
+        assert shell.err.startswith("aiokafkawire: RequestTimeout: no offset of a-1 within 0.5 s")
+        described = rows(shell, "describe", "--all", "--timeout", "0.5", status=1)
+        assert [(row["group_id"], row["log_end_offset"]) for row in described] == [("g", 0), ("h", 0), ("h", None)]
+        assert shell.err.startswith("aiokafkawire: RequestTimeout: no offset of a-1 within 0.5 s")
+        assert [row["lag"] for row in rows(shell, "describe", "g")] == [0]
 
 
 def test_offsets_of_topics_that_are_gone_have_no_lag(

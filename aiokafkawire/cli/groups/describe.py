@@ -32,11 +32,12 @@ _DEAD: Final = "Dead"
 
 @attrs.define
 class GroupReport:
-    """The rows of groups and of share groups, the errors of groups, and lines for standard error."""
+    """The rows of groups and of share groups, the errors of groups and of leaders, and lines for standard error."""
 
     rows: list[Row] = attrs.Factory(list)
     share_rows: list[Row] = attrs.Factory(list)
     errors: dict[str, KafkaError] = attrs.Factory(dict)
+    leader_errors: list[KafkaError] = attrs.Factory(list)
     notes: list[str] = attrs.Factory(list)
 
 
@@ -84,6 +85,7 @@ async def describe(
             report.rows += offset_rows(group_id, "classic", committed, known, {})
             if not committed:
                 report.notes.append(f"group {group_id!r} has no committed offsets")
+        report.leader_errors += ends.errors
         return report
     for some in in_batches(group_ids):
         described, errors = await describe_each(admin, some, listings or {})
@@ -95,6 +97,7 @@ async def describe(
             report.rows += [state_row(group) for group in described.values()]
         else:
             await _add_offsets(admin, described, listings or {}, ends, report)
+    report.leader_errors += ends.errors
     return report
 
 

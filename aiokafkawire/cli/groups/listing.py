@@ -34,8 +34,8 @@ async def groups_of_those_that_answer(
 
 async def lag_of_groups(
     admin: Admin, listings: Iterable[GroupListing]
-) -> tuple[Mapping[str, int | None], Mapping[str, KafkaError]]:
-    """Return the summed lag of each group, None if it is not known; and the errors of groups.
+) -> tuple[Mapping[str, int | None], list[KafkaError]]:
+    """Return the summed lag of each group, None if it is not known; and the errors of groups and of leaders.
 
     Raises:
         KafkaError: brokers do not answer.
@@ -61,7 +61,7 @@ async def lag_of_groups(
         for group_id, infos in shared.items():
             lags[group_id] = group_lag(info.lag for info in infos.values())
         errors |= failed
-    return lags, errors
+    return lags, [*errors.values(), *ends.errors]
 
 
 def in_batches(group_ids: Sequence[str]) -> Iterable[list[str]]:

@@ -18,7 +18,7 @@ __all__ = (
     "all_partitions",
     "configs_of_topics",
     "existing_partitions",
-    "led_partitions",
+    "leaders_of",
     "min_isr_of_topics",
     "moving_partitions",
 )
@@ -96,17 +96,17 @@ async def moving_partitions(admin: Admin) -> Mapping[TopicPartition, PartitionRe
         return {}
 
 
-async def led_partitions(admin: Admin, topics: Iterable[str]) -> set[TopicPartition]:
-    """Return the partitions with a leader of those topics that exist."""
-    led = set[TopicPartition]()
+async def leaders_of(admin: Admin, topics: Iterable[str]) -> dict[TopicPartition, int]:
+    """Return the leaders of the partitions that have one, of those topics that exist."""
+    leaders: dict[TopicPartition, int] = {}
     names = sorted(topics)
     for start in range(0, len(names), _TOPICS_AT_ONCE):
         some: Sequence[str] = names[start : start + _TOPICS_AT_ONCE]
         described, _ = await partial_results(some, admin.describe_topics(some))
-        led.update(
-            TopicPartition(topic.name, partition.index)
+        leaders |= {
+            TopicPartition(topic.name, partition.index): partition.leader
             for topic in described.values()
             for partition in topic.partitions
             if partition.leader is not None
-        )
-    return led
+        }
+    return leaders

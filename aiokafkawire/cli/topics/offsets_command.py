@@ -15,7 +15,7 @@ from ..shell.partition_names import partition_text
 from ..shell.session import Session, run_with_client
 from ..shell.shared_options import SharedOptions
 from ..shell.visibility import note_none_visible
-from .asking import all_partitions, existing_partitions, led_partitions
+from .asking import all_partitions, existing_partitions, leaders_of
 
 __all__ = ("list_offsets",)
 
@@ -57,7 +57,7 @@ def list_offsets(shared: SharedOptions, *, topics: tuple[str, ...], point: str |
             partitions = await existing_partitions(admin, chosen)
         else:
             partitions = await all_partitions(admin, await admin.list_topics(internal=internal))
-        led = await led_partitions(admin, {one.topic for one in partitions})
+        led = await leaders_of(admin, {one.topic for one in partitions})
         asked = [one for one in partitions if one in led]
         if spec is None:
             starts = await admin.list_offsets(dict.fromkeys(asked, OffsetSpec.EARLIEST))

@@ -96,7 +96,7 @@ def list_groups(shared: SharedOptions, *, states: tuple[str, ...], types: tuple[
             return note_errors(failures)
         lags, errors = await lag_of_groups(admin, listings)
         print_rows(shared, LISTED_WITH_LAG, [{**row, "lag": lags.get(row["group_id"])} for row in rows])
-        return note_errors([*failures, *errors.values()])
+        return note_errors([*failures, *errors])
 
     return run_with_client(shared, run)
 
@@ -131,8 +131,8 @@ def describe_groups(
         names = [name for name in listings or {} if name] if everything else list(dict.fromkeys(group_ids))
         report = await describe(admin, names, listings, chosen)
         columns = {"members": MEMBERS, "state": STATES}.get(chosen, OFFSETS)
-        errors = [*report.errors.values()]
-        if everything or errors:  # otherwise no group was missed
+        errors = [*report.errors.values(), *report.leader_errors]
+        if everything or report.errors:  # otherwise no group was missed
             errors += failures
         if report.rows or report.share_rows or not (errors or report.notes):
             _print_parts(shared, [(columns, report.rows), (SHARE_OFFSETS, report.share_rows)])
