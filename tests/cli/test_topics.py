@@ -303,6 +303,20 @@ def test_offsets_are_those_of_the_ends_or_of_a_point(filled: Shell) -> None:
     assert filled.err == "aiokafkawire: topic t has no partition 9; it has 2\n"
 
 
+def test_a_leader_that_does_not_answer_hides_only_the_offsets_of_its_partitions(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    with BackgroundBroker(2) as broker, blocking.Client(broker.bootstrap) as kafka:
+        kafka.admin.create_topics({"t": NewTopic(assignments=[[1], [2]])})
+        broker.on(ApiKey.LIST_OFFSETS, node=2, swallow="before", times=None)
+        shell = Shell(broker.bootstrap, capsysbinary)
+        for argv, key in ((), "log_end_offset"), (("--time", "latest"), "offset"):
+            out = shell("topics", "offsets", "t", "--json", *argv, "--timeout", "0.5", status=1)
+            assert [json.loads(line)[key] for line in out.splitlines()] == [0, None]
+            assert shell.err.startswith("aiokafkawire: RequestTimeout: no offset of t-1 within 0.5 s")
+            assert shell.err.count("\n") == 1
+
+
 def test_a_topic_that_is_deleted_meanwhile_does_not_hide_the_offsets_of_the_others(
     shell: Shell, kafka_broker: BackgroundBroker
 ) -> None:

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-import anyio
-
 from ...admin.admin import Admin
 from ...errors import KafkaError
 from ...types import OffsetSpec, TopicPartition
-from ..topics.asking import leaders_of
+from ..topics.asking import leaders_of, offsets_at_leaders
 
 __all__ = ("EndOffsets",)
 
@@ -39,19 +37,7 @@ class EndOffsets:
         if new:
             leaders = await leaders_of(self._admin, {partition.topic for partition in new})
             self._ends |= dict.fromkeys(new)
-            led: dict[int, list[TopicPartition]] = {}
-            for partition in new:
-                if partition in leaders and leaders[partition] not in self._errors:
-                    led.setdefault(leaders[partition], []).append(partition)
-            async with anyio.create_task_group() as tasks:
-                for leader, some in led.items():
-                    tasks.start_soon(self._ask, leader, some)
-        return self._ends
-
-    async def _ask(self, leader: int, led: Iterable[TopicPartition]) -> None:
-        try:
-            found = await self._admin.list_offsets(dict.fromkeys(led, OffsetSpec.LATEST))
-        except KafkaError as error:
-            self._errors[leader] = error
-        else:
+            led = {partition: leaders[partition] for partition in new if partition in leaders}
+            found = await offsets_at_leaders(self._admin, led, OffsetSpec.LATEST, self._errors)
             self._ends |= {partition: None if at is None else at.offset for partition, at in found.items()}
+        return self._ends

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+import anyio
+
 from ...admin.admin import Admin
 from ...admin.config_resources import ConfigResource
 from ...admin.topic_descriptions import PartitionReassignment
-from ...errors import BrokerError, KafkaError, UnknownTopicOrPartition, UnsupportedVersion
-from ...types import TopicPartition
+from ...errors import BrokerError, KafkaError, UnknownTopicOrPartition, UnsupportedVersion, UsageError
+from ...types import OffsetAndTimestamp, OffsetSpec, TopicPartition
 from ..error_text import error_text
 from ..exit_status import FAILED, CommandFailed
 from ..shell.outcomes import partial_results
@@ -21,6 +23,7 @@ __all__ = (
     "leaders_of",
     "min_isr_of_topics",
     "moving_partitions",
+    "offsets_at_leaders",
 )
 
 _MIN_ISR: Final = "min.insync.replicas"
@@ -94,6 +97,40 @@ async def moving_partitions(admin: Admin) -> Mapping[TopicPartition, PartitionRe
         return await admin.list_partition_reassignments()
     except (UnsupportedVersion, BrokerError):
         return {}
+
+
+async def offsets_at_leaders(
+    admin: Admin, leaders: Mapping[TopicPartition, int], spec: OffsetSpec, errors: dict[int, KafkaError]
+) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+    """Return an offset of each partition, except those whose leaders do not answer.
+
+    Args:
+        admin: asks the brokers, each for all of its partitions.
+        leaders: the leader of each partition.
+        spec: which offset.
+        errors: the errors of leaders, which get those of this call; a leader with an error is not asked.
+
+    Raises:
+        KafkaError: the brokers are too old for this offset; in an exception group.
+    """
+    found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
+
+    async def ask(leader: int, led: Sequence[TopicPartition]) -> None:
+        try:
+            found.update(await admin.list_offsets(dict.fromkeys(led, spec)))
+        except (UsageError, UnsupportedVersion):
+            raise
+        except KafkaError as error:
+            errors[leader] = error
+
+    by_leader: dict[int, list[TopicPartition]] = {}
+    for partition, leader in leaders.items():
+        by_leader.setdefault(leader, []).append(partition)
+    async with anyio.create_task_group() as tasks:
+        for leader, led in by_leader.items():
+            if leader not in errors:
+                tasks.start_soon(ask, leader, led)
+    return found
 
 
 async def leaders_of(admin: Admin, topics: Iterable[str]) -> dict[TopicPartition, int]:
