@@ -382,6 +382,26 @@ def test_a_group_that_cannot_be_reset_is_told_and_the_others_are(shell: Shell, k
     assert committed(kafka, "new") == {A0: 0, A1: 0}
 
 
+def test_a_group_is_reset_although_another_broker_lists_no_groups(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    with BackgroundBroker(2) as broker, blocking.Client(broker.bootstrap) as kafka:
+        broker.create_topic("a")
+        names = [f"g{number}" for number in range(8)]
+        for name in names:
+            kafka.admin.alter_consumer_group_offsets(name, {A0: 5})
+        broker.on(ApiKey.LIST_GROUPS, answer=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, node=2, times=None)
+        others = [name for name in names if broker.coordinator(name) == 1]
+        shell = Shell(broker.bootstrap, capsysbinary)
+        found = rows(shell, "reset", *names, "--all-topics", "--to", "0", "--execute", "--yes", status=1)
+        assert [(row["group_id"], row["outcome"]) for row in found] == [(name, "set") for name in others] != []
+        left = [name for name in names if name not in others]
+        assert shell.err.count("its type is not known: ClusterAuthorizationFailed") == len(left)
+        assert [committed(kafka, name) for name in names] == [{A0: 0 if name in others else 5} for name in names]
+        shell("groups", "delete-offsets", others[0], "--topic", "a", "--yes")
+        shell("groups", "delete-offsets", left[0], "--topic", "a", "--yes", status=1)
+        assert "ClusterAuthorizationFailed" in shell.err
+        assert committed(kafka, left[0]) == {A0: 5}
+
+
 def test_a_partition_that_is_refused_is_told_and_the_others_are_set(
     shell: Shell, kafka: blocking.Client, kafka_broker: BackgroundBroker
 ) -> None:

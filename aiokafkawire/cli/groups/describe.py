@@ -23,7 +23,7 @@ from .rows import (
     state_row,
 )
 
-__all__ = ("Subject", "GroupReport", "describe", "describe_each", "groups_to_describe", "listed_groups")
+__all__ = ("Subject", "GroupReport", "describe", "describe_each", "groups_to_describe")
 
 Subject: TypeAlias = Literal["offsets", "members", "state"]
 
@@ -41,18 +41,11 @@ class GroupReport:
     notes: list[str] = attrs.Factory(list)
 
 
-async def listed_groups(admin: Admin) -> dict[str, GroupListing] | None:
-    """Return the groups of the cluster by id; None if its brokers list none, since they are older than 0.9."""
-    try:
-        return {listing.group_id: listing for listing in await admin.list_groups()}
-    except UnsupportedVersion:
-        return None
-
-
 async def groups_to_describe(admin: Admin) -> tuple[dict[str, GroupListing] | None, list[KafkaError]]:
-    """Return what :func:`listed_groups` does of the brokers that answer, and the errors of the others.
+    """Return the groups of the brokers that answer by id, and the errors of the others.
 
-    A client may be allowed to describe a group, and not to list all: brokers before 2.1 then refuse it.
+    Instead of groups it is None if the brokers list none, since they are older than 0.9. A client may be allowed to
+    describe a group, and not to list all: brokers before 2.1 then refuse it.
     """
     try:
         listings, failures = await groups_of_those_that_answer(admin)
@@ -71,7 +64,7 @@ async def describe(
     Args:
         admin: the admin.
         group_ids: the groups.
-        listings: what :func:`listed_groups` returned.
+        listings: what :func:`groups_to_describe` returned.
         subject: what to describe of each group.
 
     Raises:

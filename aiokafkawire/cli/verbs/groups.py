@@ -8,7 +8,7 @@ from ...admin.descriptions import GroupMember
 from ...errors import GroupIdNotFound, UnknownMemberId
 from ...types import TopicPartition
 from ..exit_status import MISSING, CommandFailed
-from ..groups.describe import Subject, describe, describe_each, groups_to_describe, listed_groups
+from ..groups.describe import Subject, describe, describe_each, groups_to_describe
 from ..groups.listing import groups_of_those_that_answer, lag_of_groups
 from ..groups.reset_command import reset_groups
 from ..groups.rows import (
@@ -199,8 +199,10 @@ def delete_offsets(shared: SharedOptions, *, group_id: str, topics: tuple[str, .
 
     async def run(session: Session) -> int:
         admin = session.kafka.admin
-        listings = await listed_groups(admin) or {}
-        if group_type(listings.get(group_id)) == "share":
+        listings, failures = await groups_to_describe(admin)
+        if failures and listings is not None and group_id not in listings:
+            raise failures[0]  # it may be a share group
+        if group_type((listings or {}).get(group_id)) == "share":
             if any(indexes is not None for indexes in chosen.values()):
                 raise CommandFailed(f"{group_id} is a share group: name whole topics, without partitions", MISSING)
             rows = {topic: {"group_id": group_id, "topic": topic} for topic in chosen}
