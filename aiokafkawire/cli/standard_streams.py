@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 __all__ = ("SignalWhileBlocked", "discard_output", "limited_by_signals", "open_closed_streams", "watch_signals")
 
@@ -106,8 +106,11 @@ def limited_by_signals() -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def discard_output() -> None:
-    """Let standard output go to the null device from now on: its reader is gone, and Python flushes it at exit."""
+def discard_output(stream: TextIO | None = None) -> None:
+    """Let a stream, by default standard output, go to the null device from now on.
+
+    Its reader is gone, and Python flushes it at exit.
+    """
     null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
+    os.dup2(null, (sys.stdout if stream is None else stream).fileno())
     os.close(null)

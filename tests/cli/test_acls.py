@@ -209,6 +209,18 @@ def test_a_terminal_shows_what_is_to_be_deleted_and_is_asked(
     assert len(listed(shell)) == left
 
 
+def test_names_in_what_is_to_be_deleted_cannot_command_the_terminal(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    eve = "User:eve\x1b[2K\nALLOW User:nobody"
+    shell("acls", "create", "--allow-principal", eve, "--operation", "read", "--topic", "t")
+    said = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    monkeypatch.setattr(sys, "stderr", said)
+    shell("acls", "delete", "--topic", "t", status=1)
+    assert said.getvalue().splitlines()[0] == r"ALLOW User:eve\x1b[2K\nALLOW User:nobody READ on topic 't'"
+
+
 def test_without_a_terminal_nothing_is_deleted_unless_yes_is_given(shell: Shell) -> None:
     shell("acls", "delete", "--topic", "t")
     assert shell.err == "no ACL matches\n"

@@ -13,6 +13,8 @@ from aiokafkawire.cli.configs.changes import config_changes, names_and_settings
 from aiokafkawire.cli.configs.resources import is_own, named_resources
 from aiokafkawire.cli.configs.settings_table import SettingsView
 from aiokafkawire.cli.exit_status import CommandFailed
+from aiokafkawire.error_codes import ErrorCode
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.background import BackgroundBroker
 
 ORDERS = ConfigResource.topic("orders")
@@ -245,6 +247,21 @@ def test_what_fails_for_one_resource_is_told_and_the_others_are_done(shell: Shel
     out = shell("configs", "alter", "broker", "7", "1", "log.cleaner.threads=2", status=1)
     assert out.decode().splitlines()[1].split() == ["broker", "1", "changed"]
     assert shell.err.startswith("aiokafkawire: BrokerNotAvailable: broker 7 is not in the cluster, or is down")
+
+
+def test_the_last_resource_of_many_does_not_hide_the_others(shell: Shell, kafka_broker: BackgroundBroker) -> None:
+    for number in range(199):  # and two more: 200 are described at once
+        kafka_broker.create_topic(f"a{number}")
+
+    def gone(request: Any, true: Any) -> Any:
+        for result in true.results:
+            if result.resource_name == "payments":
+                result.error_code, result.configs = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []
+        return true
+
+    kafka_broker.on(ApiKey.DESCRIBE_CONFIGS, answer=gone, times=None)
+    assert len(shell("configs", "list", "topic", "--all", "--json", status=1).splitlines()) == 200
+    assert shell.err.startswith("aiokafkawire: UnknownTopicOrPartition: DescribeConfigs of topic 'payments'")
 
 
 def test_changes_are_checked_alone(shell: Shell) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from support.shell import Shell
 
-from aiokafkawire import TopicPartition, blocking
+from aiokafkawire import NewTopic, TopicPartition, blocking
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.group_admin import ListedGroup
 from aiokafkawire.testing.background import BackgroundBroker
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -80,6 +81,39 @@ def test_the_groups_of_the_other_brokers_are_listed_beside_the_error_of_one(
         assert [row["group_id"] for row in rows(shell, "list", status=1)] == others != []
         assert "ListGroups of the broker at" in shell.err
         assert [row["lag"] for row in rows(shell, "list", "--lag", status=1)] == [0] * len(others)
+
+
+def test_a_group_that_two_brokers_list_while_another_fails_is_listed_once(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    def moved(request: Any, true: Any) -> Any:
+        true.groups = [ListedGroup(group_id="g", protocol_type="", group_state="Empty", group_type="Classic")]
+        return true
+
+    with BackgroundBroker(3) as broker:
+        broker.on(ApiKey.LIST_GROUPS, answer=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, node=3, times=None)
+        for node in (1, 2):
+            broker.on(ApiKey.LIST_GROUPS, answer=moved, node=node, times=None)
+        shell = Shell(broker.bootstrap, capsysbinary)
+        assert [row["group_id"] for row in rows(shell, "list", status=1)] == ["g"]
+
+
+def test_a_leader_that_does_not_answer_hides_only_the_lag_of_its_partitions(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    with BackgroundBroker(2) as broker, blocking.Client(broker.bootstrap) as kafka:
+        kafka.admin.create_topics({"a": NewTopic(assignments=[[1], [2]])})
+        kafka.admin.alter_consumer_group_offsets("g", {A0: 0})
+        kafka.admin.alter_consumer_group_offsets("h", {A0: 0, A1: 0})
+        broker.on(ApiKey.LIST_OFFSETS, node=2, swallow="before", times=None)
+        shell = Shell(broker.bootstrap, capsysbinary)
+        listed = rows(shell, "list", "--lag", "--timeout", "0.5", status=1)
+        assert [(row["group_id"], row["lag"]) for row in listed] == [("g", 0), ("h", 0)]
+        assert shell.err.startswith("aiokafkawire: RequestTimeout: no offset of a-1 within 0.5 s")
+        described = rows(shell, "describe", "--all", "--timeout", "0.5", status=1)
+        assert [(row["group_id"], row["log_end_offset"]) for row in described] == [("g", 0), ("h", 0), ("h", None)]
+        assert shell.err.startswith("aiokafkawire: RequestTimeout: no offset of a-1 within 0.5 s")
+        assert [row["lag"] for row in rows(shell, "describe", "g")] == [0]
 
 
 def test_offsets_of_topics_that_are_gone_have_no_lag(
@@ -203,6 +237,35 @@ def test_groups_that_do_not_exist_are_told_and_the_others_are_described(shell: S
     shell("groups", "describe", "g", "--all", status=2)
 
 
+def test_a_group_is_described_although_another_broker_lists_no_groups(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    with BackgroundBroker(2) as broker, blocking.Client(broker.bootstrap) as kafka:
+        broker.create_topic("a")
+        names = [f"g{number}" for number in range(8)]
+        for name in names:
+            kafka.admin.alter_consumer_group_offsets(name, {A0: 0})
+        broker.on(ApiKey.LIST_GROUPS, answer=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, node=2, times=None)
+        shell = Shell(broker.bootstrap, capsysbinary)
+        assert [row["group_id"] for row in rows(shell, "describe", *names)] == names
+        others = [name for name in names if broker.coordinator(name) == 1]
+        assert [row["group_id"] for row in rows(shell, "describe", "--all", status=1)] == others != []
+        assert "ListGroups of the broker at" in shell.err
+        shell("groups", "describe", "none", status=1)
+        assert "GroupIdNotFound" in shell.err
+        assert "ListGroups of the broker at" in shell.err  # of a share group there, the type is not known
+
+
+def test_a_group_is_described_by_a_client_that_may_list_none(
+    shell: Shell, kafka: blocking.Client, kafka_broker: BackgroundBroker
+) -> None:
+    kafka.admin.alter_consumer_group_offsets("g", {A0: 4})
+    kafka_broker.on(ApiKey.LIST_GROUPS, answer=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, times=None)  # before Kafka 2.1
+    assert [row["lag"] for row in rows(shell, "describe", "g")] == [6]
+    shell("groups", "describe", "--all", status=1)
+    assert "ClusterAuthorizationFailed" in shell.err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("release", ["0.8.2", "0.9.0", "0.10.2", "2.3", "3.9"])
 def test_groups_of_old_brokers(release: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -223,8 +286,9 @@ def test_groups_of_old_brokers(release: str, capsysbinary: pytest.CaptureFixture
         assert [row["outcome"] for row in outcome] == ["set", "set"]
         assert committed(kafka, "g") == {A0: 0, A1: 0}
         if release == "0.8.2":
-            shell("groups", "list", *quick, status=1)
-            assert shell.err.startswith("aiokafkawire: UnsupportedVersion: ")
+            for argv in (("list",), ("describe", "--all")):
+                shell("groups", *argv, *quick, status=1)
+                assert shell.err.startswith("aiokafkawire: UnsupportedVersion: ")
         else:
             assert [
                 (row["group_id"], row["group_type"], row["lag"]) for row in rows(shell, "list", "--lag", *quick)
@@ -316,6 +380,26 @@ def test_a_group_that_cannot_be_reset_is_told_and_the_others_are(shell: Shell, k
     assert "it has no offset to shift in a:1" in shell.err
     rows(shell, "reset", "new", "--topic", "a", "--to", "beginning", "--execute", "--yes")
     assert committed(kafka, "new") == {A0: 0, A1: 0}
+
+
+def test_a_group_is_reset_although_another_broker_lists_no_groups(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    with BackgroundBroker(2) as broker, blocking.Client(broker.bootstrap) as kafka:
+        broker.create_topic("a")
+        names = [f"g{number}" for number in range(8)]
+        for name in names:
+            kafka.admin.alter_consumer_group_offsets(name, {A0: 5})
+        broker.on(ApiKey.LIST_GROUPS, answer=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, node=2, times=None)
+        others = [name for name in names if broker.coordinator(name) == 1]
+        shell = Shell(broker.bootstrap, capsysbinary)
+        found = rows(shell, "reset", *names, "--all-topics", "--to", "0", "--execute", "--yes", status=1)
+        assert [(row["group_id"], row["outcome"]) for row in found] == [(name, "set") for name in others] != []
+        left = [name for name in names if name not in others]
+        assert shell.err.count("its type is not known: ClusterAuthorizationFailed") == len(left)
+        assert [committed(kafka, name) for name in names] == [{A0: 0 if name in others else 5} for name in names]
+        shell("groups", "delete-offsets", others[0], "--topic", "a", "--yes")
+        shell("groups", "delete-offsets", left[0], "--topic", "a", "--yes", status=1)
+        assert "ClusterAuthorizationFailed" in shell.err
+        assert committed(kafka, left[0]) == {A0: 5}
 
 
 def test_a_partition_that_is_refused_is_told_and_the_others_are_set(
@@ -412,6 +496,16 @@ def test_groups_and_offsets_are_deleted(shell: Shell, kafka: blocking.Client) ->
     assert shell.err.startswith("aiokafkawire: GroupIdNotFound: ")
     assert kafka.admin.list_groups() == []
     assert shell.lines("groups", "delete", "none", "--yes", "--if-exists")[1].split() == ["none", "absent"]
+
+
+@pytest.mark.parametrize("release", ["3.9", "4.0"])
+def test_members_of_a_group_that_does_not_exist_are_not_removed(
+    release: str, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    with BackgroundBroker(max_versions=release) as broker:
+        shell = Shell(broker.bootstrap, capsysbinary)
+        assert shell("groups", "remove-members", "none", "--all", "--yes", status=1) == b""
+        assert shell.err.startswith("aiokafkawire: GroupIdNotFound: ")
 
 
 def test_members_are_removed(shell: Shell, kafka: blocking.Client) -> None:

@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import pytest
 from support.patience import PATIENCE
+from support.reassigning import plan_file
 from support.shell import start_shell
 
+from aiokafkawire import TopicPartitionReplica, blocking
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.background import BackgroundBroker
 
 UNKNOWN = b"aiokafkawire: interrupted before the answer, so it is not known what is done\n"
+
+
+def test_ctrl_c_before_the_answer_about_log_directories_is_told(tmp_path: Path) -> None:
+    replica = TopicPartitionReplica("t", 0, 1)
+    with BackgroundBroker(log_dirs=2) as broker, blocking.Client(broker.bootstrap) as kafka:
+        broker.create_topic("t")
+        here = kafka.admin.describe_replica_log_dirs([replica])[replica].current_log_dir
+        there = "/memory/1-1" if here == "/memory/1-2" else "/memory/1-2"
+        file = plan_file(tmp_path, [1], log_dirs=[there])
+        with (
+            broker.hold(ApiKey.ALTER_REPLICA_LOG_DIRS, "after") as held,
+            start_shell("reassign", "start", file, "--yes", bootstrap=broker.bootstrap) as process,
+        ):
+            try:
+                held.arrived(timeout=PATIENCE)
+                process.send_signal(signal.SIGINT)
+                assert process.communicate(timeout=PATIENCE) == (b"", UNKNOWN)
+            finally:
+                process.kill()
+        assert process.returncode == 130
 
 
 @pytest.mark.parametrize(

@@ -225,6 +225,22 @@ def test_others_that_move_are_not_disturbed_unless_asked(
     assert limits(kafka) == found
 
 
+def test_a_partition_that_moves_keeps_its_number_of_replicas_in_plans(
+    shell: Shell, kafka: blocking.Client, broker: BackgroundBroker, tmp_path: Path
+) -> None:
+    hold_new_replica(broker, 0)
+    kafka.admin.alter_partition_reassignments({TopicPartition("t", 0): [3, 2]})
+    assert sorted(replicas(kafka)[0]) == [1, 2, 3]
+    for option in ((), ("--current",)):
+        plan = json.loads(shell("reassign", "plan", "t", *option))
+        assert [sorted(entry["replicas"]) for entry in plan["partitions"]] == [[2, 3], [1, 2]]
+    back = tmp_path / "back.json"
+    file = plan_file(tmp_path, [1, 3])
+    shell("reassign", "start", file, "--yes", "--additional", "--rollback", str(back))
+    (entry,) = json.loads(back.read_text())["partitions"]
+    assert entry["replicas"] == [3, 2]
+
+
 def test_replicas_go_to_the_log_directories_of_the_plan(shell: Shell, kafka: blocking.Client, tmp_path: Path) -> None:
     file = plan_file(tmp_path, [3, 2], log_dirs=["/memory/3-2", "any"])
     partition, replica = rows(shell, "start", file, "--yes", "--log-dir-throttle", "9")
@@ -238,6 +254,24 @@ def test_replicas_go_to_the_log_directories_of_the_plan(shell: Shell, kafka: blo
     assert [info.current_log_dir for info in found.values()] == ["/memory/3-2"]
     assert [row["state"] for row in rows(shell, "watch", file)] == ["complete", "complete"]
     assert limits(kafka) == {}
+
+
+def test_a_dry_run_shows_the_replicas_that_go_to_other_log_directories_and_those_that_are_there_stay(
+    shell: Shell, kafka: blocking.Client, tmp_path: Path
+) -> None:
+    replica = TopicPartitionReplica("t", 0, 1)
+    here = kafka.admin.describe_replica_log_dirs([replica])[replica].current_log_dir
+    there = "/memory/1-1" if here == "/memory/1-2" else "/memory/1-2"
+    shell("reassign", "start", plan_file(tmp_path, [1, 2], log_dirs=[here, "any"]), "--yes")
+    assert "nothing to do: all partitions are as " in shell.err
+    file = plan_file(tmp_path, [1, 2], log_dirs=[there, "any"])
+    (row,) = rows(shell, "start", file, "--dry-run")
+    moved = {"topic": "t", "partition": 0, "node_id": 1, "target_log_dir": there}
+    assert row == {**moved, "outcome": "would start"}
+    assert shell.lines("reassign", "start", file, "--dry-run")[0].startswith("TOPIC  PARTITION  NODE  TO LOG DIRECTORY")
+    assert rows(shell, "start", file, "--yes") == [{**moved, "outcome": "started"}]
+    file = plan_file(tmp_path, [3, 2], log_dirs=["/memory/3-2", "any"])
+    assert len(rows(shell, "start", file, "--dry-run")) == 2
 
 
 @pytest.mark.parametrize(

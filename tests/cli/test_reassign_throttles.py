@@ -118,6 +118,16 @@ def test_a_throttle_stays_while_replicas_move_between_directories(
     assert list(limits(kafka)) == ["broker 1", "broker 2"]
 
 
+def test_what_is_complete_is_printed_although_the_throttle_cannot_be_removed(
+    shell: Shell, kafka: blocking.Client, broker: BackgroundBroker, tmp_path: Path
+) -> None:
+    file = plan_file(tmp_path, [3, 2])
+    shell("reassign", "start", file, "--yes")
+    broker.on(ApiKey.INCREMENTAL_ALTER_CONFIGS, answer=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, times=None)
+    assert b" complete\n" in shell("reassign", "watch", file, status=1)
+    assert "ClusterAuthorizationFailed" in shell.err
+
+
 def test_ctrl_c_before_the_answer_says_that_the_throttle_stays(
     shell: Shell, kafka: blocking.Client, broker: BackgroundBroker, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from aiokafkawire import OffsetSpec, TopicPartition
 from aiokafkawire.cli.exit_status import CommandFailed
-from aiokafkawire.cli.groups.reset_file import parse_reset_file, reset_file_text
+from aiokafkawire.cli.groups.reset_file import parse_reset_file, read_reset_file, reset_file_text
 from aiokafkawire.cli.groups.reset_plan import (
     CURRENT,
     PartitionOffsets,
@@ -136,7 +137,7 @@ def test_a_wrong_line_is_named(text: str, groups: list[str], message: str) -> No
     assert wrong.value.status == 2
 
 
-NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(lambda name: name == name.strip())
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 TOPICS = st.from_regex(r"[a-zA-Z0-9._-]{1,40}", fullmatch=True)
 PLANS = st.dictionaries(
     NAMES,
@@ -145,6 +146,14 @@ PLANS = st.dictionaries(
     ),
     min_size=1,
 )
+
+
+def test_groups_are_named_by_all_of_their_characters(tmp_path: Path) -> None:
+    offsets = {" g ": {A0: 5}, "g": {A0: 6}, "a\rb\r\nc": {A0: 7}, "\u2028": {A0: 8}}
+    path = tmp_path / "offsets.csv"
+    path.write_bytes(reset_file_text(offsets, name_groups=True).encode())
+    assert parse_reset_file("f", read_reset_file(str(path)), list(offsets)) == offsets
+    assert parse_reset_file("f", " g , a , 0 , 5 \n", ["g"]) == {"g": {A0: 5}}
 
 
 @pytest.mark.slow

@@ -64,6 +64,7 @@ def test_the_help_of_every_verb_teaches_with_examples(verb: str, capsys: Capture
         (["topics", "lst"], "lst"),
         (["consume", "orders", "--timeout", "0"], "'0' is not a number of seconds from 0.001 to 86400"),
         (["consume", "orders", "--timeout", "nan"], "'nan' is not a number of seconds"),
+        (["reassign", "watch", "plan.json", "--interval", "nan"], "'nan' is not a number of seconds from 0.05"),
     ],
 )
 def test_wrong_usage_is_status_2_and_names_what_is_wrong(argv: list[str], told: str, capsys: Capture) -> None:
@@ -192,7 +193,7 @@ def test_only_a_similar_option_is_suggested(
     [
         ("topics create a --partitions x", "--partitions must be a whole number from 1 to 2147483647, got 'x'"),
         ("topics create a --partitions 0", "--partitions must be a whole number from 1 to 2147483647, got '0'"),
-        ("reassign watch p --interval x", "--interval must be a number from 0.05, got 'x'"),
+        ("reassign watch p --interval x", "--interval is wrong: 'x' is not a number of seconds from 0.05 to 86400"),
         ("topics create a --partitions", "--partitions needs a value"),
         ("topics list --internal=yes", "--internal takes no value"),
         ("topics add-partitions a", "--partitions is missing"),

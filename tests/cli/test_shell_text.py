@@ -296,6 +296,6 @@ def test_wrong_json_is_told_with_its_line(line: bytes, told: str) -> None:
 
 
 def test_names_in_tables_and_errors_cannot_command_a_terminal() -> None:
-    shown = table(["GROUP"], [["a\x1b[2Jb\nc"], ["\u202eé"]])
-    assert shown.splitlines() == ["GROUP", r"a\x1b[2Jb\nc", r"\u202eé"]
+    shown = table(["GROUP"], [["a\x1b[2Jb\nc"], ["\u202eé"], [{"a\nb": [0, 1]}]])
+    assert shown.splitlines() == ["GROUP", r"a\x1b[2Jb\nc", r"\u202eé", r"a\nb:0,1"]
     assert error_text(KafkaError("group '\x1b[2J' is\n gone.")) == r"KafkaError: group '\x1b[2J' is gone"

@@ -92,6 +92,10 @@ def test_the_cluster_may_be_in_the_environment_or_in_a_file(
     [
         (["--topics", "("], "--topics is not a regular expression: '(': "),
         (["--groups", "["], "--groups is not a regular expression: '[': "),
+        (
+            ["--groups", "a{99999999999}"],
+            "--groups is not a regular expression: 'a{99999999999}': the repetition number",
+        ),
     ],
 )
 def test_a_wrong_pattern_is_named(argv: list[str], message: str, capsys: Capture) -> None:
@@ -183,6 +187,37 @@ def test_lines_of_json_go_on_after_an_error(capsys: Capture) -> None:
     out, err = capsys.readouterr()
     assert [json.loads(line)["seconds"] for line in out.splitlines()] == [1.0, 2.0]
     assert err == "aiokafkawire: trying again: RequestTimeout: no metadata\n"
+
+
+def test_lines_of_json_begin_after_an_error_of_the_first_sample(capsys: Capture) -> None:
+    with pytest.raises(Done):
+        printed(RequestTimeout("no metadata"), sample(1.0, {}), sample(2.0, {}), once=False)
+    out, err = capsys.readouterr()
+    assert [json.loads(line)["seconds"] for line in out.splitlines()] == [1.0]
+    assert err == "aiokafkawire: trying again: RequestTimeout: no metadata\n"
+
+
+def test_after_a_sample_that_took_long_the_next_one_waits_as_long(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    took, waits = iter([0.0, 3.0, 0.0, 0.0001]), list[float]()
+
+    class Slow(Samples):
+        async def sample(self) -> Sample:
+            clock[0] += next(took)
+            return await super().sample()
+
+    async def wait(seconds: float) -> None:
+        waits.append(seconds)
+
+    clock = [100.0]
+    monkeypatch.setattr(anyio, "current_time", lambda: clock[0])
+    monkeypatch.setattr(anyio, "sleep", wait)
+    options = TopOptions(interval=0.001, json=True)
+    slow = Slow(sample(1.0, {}), sample(2.0, {}), RequestTimeout("no metadata"))
+    with pytest.raises(Done):
+        anyio.run(command._print, cast("Sampler", slow), options)
+    assert waits == [0.001, 3.0, 0.001]
 
 
 def test_once_ends_with_an_error(capsys: Capture) -> None:

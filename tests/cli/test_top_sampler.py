@@ -18,6 +18,8 @@ from aiokafkawire.testing.broker import Broker
 pytestmark = pytest.mark.anyio
 
 ALL = Pattern()
+QUICK: dict[str, Any] = {"api_version_request_timeout_ms": 100}
+"""Brokers before 0.10 leave the question for versions unanswered."""
 
 
 def sampler(kafka: Client, timeout: float = 10.0) -> Sampler:
@@ -233,6 +235,24 @@ async def test_the_client_does_not_begin_to_watch_the_topics() -> None:
 
 
 # --- old brokers -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("release", ["0.8.2", "0.9.0", "0.10.1"])
+async def test_brokers_that_list_no_groups_or_no_offsets_of_them_still_report_their_own(release: str) -> None:
+    async with Broker(port=None, max_versions=release) as broker, client(broker, **QUICK) as kafka:
+        broker.create_topic("t")
+        await commit(kafka, "g", "h")
+        sample = await sampler(kafka).sample()
+        assert sample.ends[TopicPartition("t", 0)] == 0
+        if release == "0.8.2":
+            assert sample.broker_errors[1].startswith("UnsupportedVersion: ")
+            return
+        assert sample.broker_errors == {}
+        assert sorted(sample.groups) == ["g", "h"]
+        for group in sample.groups.values():
+            assert (group.members, group.error) == (0, None)
+            assert group.offsets_error is not None
+            assert group.offsets_error.startswith("UnsupportedVersion: ")
 
 
 @pytest.mark.parametrize("release", ["0.10.2", "2.4", "2.8"])

@@ -389,6 +389,16 @@ async def test_enter_opens_the_partitions_and_members_of_a_group() -> None:
         assert isinstance(pilot.app.screen, PanelScreen)
 
 
+async def test_the_state_of_a_group_is_the_one_that_it_has_now() -> None:
+    async with live() as (pilot, kafka):
+        panel(pilot, "groups").table.focus()
+        await pilot.press("enter")
+        await until_text(pilot, "group billing, Empty, classic")
+        async with kafka.consumer("orders", group_id="billing") as consumer:
+            await consumer.poll(timeout=PATIENCE)
+            await until_text(pilot, "group billing, Stable, classic")
+
+
 async def test_a_group_that_is_gone_is_an_error_of_its_screen() -> None:
     async with live() as (pilot, kafka):
         panel(pilot, "groups").table.focus()

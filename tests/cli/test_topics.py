@@ -303,6 +303,36 @@ def test_offsets_are_those_of_the_ends_or_of_a_point(filled: Shell) -> None:
     assert filled.err == "aiokafkawire: topic t has no partition 9; it has 2\n"
 
 
+def test_a_leader_that_does_not_answer_hides_only_the_offsets_of_its_partitions(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    with BackgroundBroker(2) as broker, blocking.Client(broker.bootstrap) as kafka:
+        kafka.admin.create_topics({"t": NewTopic(assignments=[[1], [2]])})
+        broker.on(ApiKey.LIST_OFFSETS, node=2, swallow="before", times=None)
+        shell = Shell(broker.bootstrap, capsysbinary)
+        for argv, key in ((), "log_end_offset"), (("--time", "latest"), "offset"):
+            out = shell("topics", "offsets", "t", "--json", *argv, "--timeout", "0.5", status=1)
+            assert [json.loads(line)[key] for line in out.splitlines()] == [0, None]
+            assert shell.err.startswith("aiokafkawire: RequestTimeout: no offset of t-1 within 0.5 s")
+            assert shell.err.count("\n") == 1
+
+
+def test_a_topic_that_is_deleted_meanwhile_does_not_hide_the_offsets_of_the_others(
+    shell: Shell, kafka_broker: BackgroundBroker
+) -> None:
+    def gone(request: Any, true: Any) -> Any:
+        for topic in true.topics:
+            if topic.name == "b":
+                topic.error_code, topic.partitions = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []
+        return true
+
+    shell("topics", "create", "a", "b")
+    kafka_broker.on(ApiKey.DESCRIBE_TOPIC_PARTITIONS, answer=gone, times=None)
+    assert [json.loads(line)["topic"] for line in shell.lines("topics", "offsets", "--json")] == ["a"]
+    shell("topics", "offsets", "a", "b", status=1)
+    assert "UnknownTopicOrPartition" in shell.err
+
+
 def test_a_topic_without_records_has_no_newest_record(shell: Shell) -> None:
     shell("topics", "create", "empty")
     (row,) = map(json.loads, shell.lines("topics", "offsets", "--time", "max-timestamp", "--json"))
@@ -314,6 +344,18 @@ def test_names_are_listed_that_match_as_a_whole(shell: Shell) -> None:
     assert shell.lines("topics", "list", "orders.*")[1:] == ["orders", "orders-2"]
     shell("topics", "list", "(", status=2)
     assert shell.err.startswith("aiokafkawire: REGEX is not a regular expression: '('")
+
+
+def test_without_the_setting_one_replica_in_sync_is_enough(shell: Shell, kafka_broker: BackgroundBroker) -> None:
+    def without(request: Any, true: Any) -> Any:
+        for result in true.results:
+            result.configs = [config for config in result.configs if config.name != "min.insync.replicas"]
+        return true
+
+    shell("topics", "create", "t")
+    kafka_broker.on(ApiKey.DESCRIBE_CONFIGS, answer=without, times=None)  # as of brokers that are not Kafka
+    assert len(shell.lines("topics", "describe", "--at-min-isr")) == 2
+    assert len(shell.lines("topics", "describe", "--under-min-isr")) == 1
 
 
 def test_partitions_with_few_replicas_in_sync_and_without_a_leader(

@@ -84,6 +84,24 @@ def test_transactions_are_listed_described_and_fenced(shell: Shell, kafka: block
     assert rows(shell, "list", "--state", "Ongoing") == []
 
 
+def test_the_ids_of_the_other_brokers_are_listed_beside_the_error_of_one(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    with BackgroundBroker(2) as broker, blocking.Client(broker.bootstrap) as kafka:
+        kafka.admin.create_topics({"a": 1})
+        names = [f"t{number}" for number in range(8)]
+        for name in names:
+            with kafka.producer(transactional_id=name) as producer, producer.transaction() as transaction:
+                transaction.send("a", b"v")
+        shell = Shell(broker.bootstrap, capsysbinary)
+        others = [row["transactional_id"] for row in rows(shell, "list") if row["coordinator_id"] == 1]
+        broker.on(ApiKey.LIST_TRANSACTIONS, answer=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, node=2, times=None)
+        found = rows(shell, "list", "--timeout", "0.5", status=1)
+        assert [row["transactional_id"] for row in found] == others != names
+        assert others
+        assert shell.err.startswith("aiokafkawire: ")
+
+
 def test_hanging_transactions_are_found_and_aborted(
     shell: Shell, kafka: blocking.Client, kafka_broker: BackgroundBroker
 ) -> None:

@@ -192,6 +192,14 @@ def test_create_is_for_new_credentials_and_alter_for_known_ones(shell: Shell) ->
     ]
 
 
+def test_a_name_that_is_wrong_does_not_hide_who_is_deleted_before_it(shell: Shell) -> None:
+    shell("users", "create", "alice", "--password-env", "SECRET")
+    out = shell("users", "delete", "alice", "", "--yes", status=1)
+    assert [line.split() for line in out.decode().splitlines()] == [["USER", "OUTCOME"], ["alice", "deleted"]]
+    assert shell.err.startswith("aiokafkawire: UsageError: a user must ")
+    assert shell("users", "delete", "", "--yes", status=2) == b""
+
+
 def test_what_fails_for_one_user_is_told_and_the_others_are_done(shell: Shell) -> None:
     shell("users", "create", "alice", "--password-env", "SECRET")
     out = shell("users", "describe", "none", "alice", status=1)

@@ -7,11 +7,11 @@ import attrs
 
 from ...admin.admin import Admin
 from ...admin.descriptions import GroupListing
-from ...errors import GroupIdNotFound, KafkaError, UnsupportedVersion
+from ...errors import BrokerError, GroupIdNotFound, KafkaError, UnsupportedVersion
 from ...types import OffsetAndMetadata, TopicPartition
 from ..shell.outcomes import partial_results
 from .end_offsets import EndOffsets
-from .listing import in_batches
+from .listing import groups_of_those_that_answer, in_batches
 from .rows import (
     Described,
     Row,
@@ -23,7 +23,7 @@ from .rows import (
     state_row,
 )
 
-__all__ = ("Subject", "GroupReport", "describe", "describe_each", "listed_groups")
+__all__ = ("Subject", "GroupReport", "describe", "describe_each", "groups_to_describe")
 
 Subject: TypeAlias = Literal["offsets", "members", "state"]
 
@@ -32,20 +32,28 @@ _DEAD: Final = "Dead"
 
 @attrs.define
 class GroupReport:
-    """The rows of groups and of share groups, the errors of groups, and lines for standard error."""
+    """The rows of groups and of share groups, the errors of groups and of leaders, and lines for standard error."""
 
     rows: list[Row] = attrs.Factory(list)
     share_rows: list[Row] = attrs.Factory(list)
     errors: dict[str, KafkaError] = attrs.Factory(dict)
+    leader_errors: list[KafkaError] = attrs.Factory(list)
     notes: list[str] = attrs.Factory(list)
 
 
-async def listed_groups(admin: Admin) -> dict[str, GroupListing] | None:
-    """Return the groups of the cluster by id; None if its brokers list none, since they are older than 0.9."""
+async def groups_to_describe(admin: Admin) -> tuple[dict[str, GroupListing] | None, list[KafkaError]]:
+    """Return the groups of the brokers that answer by id, and the errors of the others.
+
+    Instead of groups it is None if the brokers list none, since they are older than 0.9. A client may be allowed to
+    describe a group, and not to list all: brokers before 2.1 then refuse it.
+    """
     try:
-        return {listing.group_id: listing for listing in await admin.list_groups()}
-    except UnsupportedVersion:
-        return None
+        listings, failures = await groups_of_those_that_answer(admin)
+    except UnsupportedVersion as older:
+        return None, [older]
+    except BrokerError as refused:
+        return {}, [refused]
+    return {listing.group_id: listing for listing in listings}, failures
 
 
 async def describe(
@@ -56,7 +64,7 @@ async def describe(
     Args:
         admin: the admin.
         group_ids: the groups.
-        listings: what :func:`listed_groups` returned.
+        listings: what :func:`groups_to_describe` returned.
         subject: what to describe of each group.
 
     Raises:
@@ -70,6 +78,7 @@ async def describe(
             report.rows += offset_rows(group_id, "classic", committed, known, {})
             if not committed:
                 report.notes.append(f"group {group_id!r} has no committed offsets")
+        report.leader_errors += ends.errors
         return report
     for some in in_batches(group_ids):
         described, errors = await describe_each(admin, some, listings or {})
@@ -81,6 +90,7 @@ async def describe(
             report.rows += [state_row(group) for group in described.values()]
         else:
             await _add_offsets(admin, described, listings or {}, ends, report)
+    report.leader_errors += ends.errors
     return report
 
 

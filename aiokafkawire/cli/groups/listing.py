@@ -1,25 +1,41 @@
 """Sums the lag of many groups: a few requests to each broker, whatever the number of groups."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from ...admin.admin import Admin
 from ...admin.descriptions import GroupListing
-from ...errors import KafkaError
+from ...errors import AdminError, KafkaError
 from ..shell.outcomes import partial_results
 from .end_offsets import EndOffsets
 from .rows import group_lag, group_type, partition_lag
 
-__all__ = ("GROUPS_AT_ONCE", "in_batches", "lag_of_groups")
+__all__ = ("GROUPS_AT_ONCE", "groups_of_those_that_answer", "in_batches", "lag_of_groups")
 
 GROUPS_AT_ONCE: Final = 250
 """The number of groups whose offsets are in memory at a time."""
 
 
+async def groups_of_those_that_answer(
+    admin: Admin, *, states: Collection[str] | None = None, types: Collection[str] | None = None
+) -> tuple[list[GroupListing], list[KafkaError]]:
+    """Return the groups of the brokers that answer, sorted by id, and the errors of the others.
+
+    Raises:
+        KafkaError: the only broker has an error.
+    """
+    try:
+        return await admin.list_groups(states=states, types=types), []
+    except AdminError as some:
+        # A group that moves from one broker to another may be listed by both.
+        listed = {listing.group_id: listing for together in some.results.values() for listing in together}
+        return [listed[group_id] for group_id in sorted(listed)], list(some.errors.values())
+
+
 async def lag_of_groups(
     admin: Admin, listings: Iterable[GroupListing]
-) -> tuple[Mapping[str, int | None], Mapping[str, KafkaError]]:
-    """Return the summed lag of each group, None if it is not known; and the errors of groups.
+) -> tuple[Mapping[str, int | None], list[KafkaError]]:
+    """Return the summed lag of each group, None if it is not known; and the errors of groups and of leaders.
 
     Raises:
         KafkaError: brokers do not answer.
@@ -45,7 +61,7 @@ async def lag_of_groups(
         for group_id, infos in shared.items():
             lags[group_id] = group_lag(info.lag for info in infos.values())
         errors |= failed
-    return lags, errors
+    return lags, [*errors.values(), *ends.errors]
 
 
 def in_batches(group_ids: Sequence[str]) -> Iterable[list[str]]:

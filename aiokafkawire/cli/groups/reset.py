@@ -13,7 +13,7 @@ from ..error_text import error_text
 from ..exit_status import CommandFailed
 from ..shell.outcomes import partial_results
 from ..shell.partition_names import partition_text
-from .describe import describe_each, listed_groups
+from .describe import describe_each, groups_to_describe
 from .reset_plan import PartitionOffsets, PlannedOffset, ResetTarget, plan_offsets
 from .rows import Described, Row, group_type
 
@@ -77,11 +77,13 @@ async def plan_resets(admin: Admin, request: ResetRequest) -> ResetPlans:
         CommandFailed: a topic has no such partition.
         KafkaError: a topic does not exist, or brokers do not answer.
     """
-    listings = await listed_groups(admin)
+    listings, failures = await groups_to_describe(admin)
     chosen = None if request.topics is None else await _partitions_of(admin, request.topics)
     plans = ResetPlans()
     for group_id in dict.fromkeys(request.group_ids):
         try:
+            if failures and listings is not None and group_id not in listings:
+                raise _Refused(f"group {group_id!r} is not reset: its type is not known: {error_text(failures[0])}")
             committed = await _committed(admin, group_id, listings)
             targets = _targets(request, group_id, chosen, committed)
             plans.plans.append(await _plan(admin, group_id, listings, committed, targets))

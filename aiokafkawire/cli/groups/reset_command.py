@@ -1,7 +1,6 @@
 """The command ``groups reset``: shows the plan of a reset, and executes it with ``--execute``."""
 
 import time
-from pathlib import Path
 
 import click
 
@@ -14,7 +13,7 @@ from ..shell.output import confirm, note, print_rows, rows_table, write_output
 from ..shell.session import Session, run_with_client
 from ..shell.shared_options import SharedOptions
 from .reset import PLANNED, ResetPlans, ResetRequest, plan_resets, planned_rows, set_offsets
-from .reset_file import parse_reset_file, reset_file_text
+from .reset_file import parse_reset_file, read_reset_file, reset_file_text
 from .reset_plan import CURRENT, ResetTarget, Shift
 
 __all__ = ("reset_groups",)
@@ -105,7 +104,7 @@ def _request(
     if from_file is not None:
         if topics or all_topics:
             raise CommandFailed("--from-file names the partitions: leave out --topic and --all-topics", MISSING)
-        return ResetRequest(group_ids, from_file=parse_reset_file(from_file, _read(from_file), group_ids))
+        return ResetRequest(group_ids, from_file=parse_reset_file(from_file, read_reset_file(from_file), group_ids))
     if bool(topics) == all_topics:
         raise CommandFailed("which partitions? Use --topic TOPIC[:0,1], or --all-topics", MISSING)
     chosen = None if all_topics else chosen_partitions("--topic", topics)
@@ -117,15 +116,6 @@ def _target(to: str | None, shift_by: int | None) -> ResetTarget:
         return Shift(shift_by)
     assert to is not None
     return CURRENT if to == "current" else parse_point("--to", to, time.time_ns() // 1_000_000)
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text("utf-8")
-    except OSError as error:
-        raise CommandFailed(f"cannot read {path}: {error.strerror}", MISSING) from None
-    except UnicodeDecodeError:
-        raise CommandFailed(f"cannot read {path}: the file is not UTF-8 text", MISSING) from None
 
 
 def _note_refusals(found: ResetPlans) -> int:

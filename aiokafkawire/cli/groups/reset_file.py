@@ -6,12 +6,27 @@ A file for one group has lines of topic, partition and offset; a file for severa
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from ...argument_checks import INT32, INT64
 from ...types import TopicPartition
 from ..exit_status import MISSING, CommandFailed
 
-__all__ = ("parse_reset_file", "reset_file_text")
+__all__ = ("parse_reset_file", "read_reset_file", "reset_file_text")
+
+
+def read_reset_file(path: str) -> str:
+    """Return the content of a file.
+
+    Raises:
+        CommandFailed: it cannot be read, or is not UTF-8 text (exit status 2).
+    """
+    try:
+        return Path(path).read_bytes().decode()  # with the ends of lines as they are, which ids of groups may have
+    except OSError as error:
+        raise CommandFailed(f"cannot read {path}: {error.strerror}", MISSING) from None
+    except UnicodeDecodeError:
+        raise CommandFailed(f"cannot read {path}: the file is not UTF-8 text", MISSING) from None
 
 
 def parse_reset_file(path: str, text: str, group_ids: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:
@@ -45,7 +60,9 @@ def _record(place: str, fields: list[str], group_ids: Sequence[str]) -> tuple[st
     if len(fields) != 4:
         wanted = "topic,partition,offset, with the group before them in a file for several groups"
         raise CommandFailed(f"{place}: expected {wanted}; got {','.join(fields)!r}", MISSING)
-    group_id, topic, partition, offset = (field.strip() for field in fields)
+    group_id, (topic, partition, offset) = fields[0], (field.strip() for field in fields[1:])
+    if group_id not in group_ids:
+        group_id = group_id.strip()
     index, at = _number(place, "partition", partition, INT32), _number(place, "offset", offset, INT64)
     return group_id, TopicPartition(topic, index), at
 
@@ -59,8 +76,10 @@ def _number(place: str, what: str, text: str, maximum: int) -> int:
 def reset_file_text(offsets: Mapping[str, Mapping[TopicPartition, int]], *, name_groups: bool) -> str:
     """Return the content of a file with these offsets by group, whose lines name the group or not."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    plain = csv.writer(out, lineterminator="\n")
+    quoting = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     for group_id, by_partition in offsets.items():
+        writer = plain if group_id.isprintable() and group_id == group_id.strip() else quoting
         for partition in sorted(by_partition):
             row = (partition.topic, partition.partition, by_partition[partition])
             writer.writerow((group_id, *row) if name_groups else row)

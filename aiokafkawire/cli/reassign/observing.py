@@ -13,7 +13,7 @@ from ..shell.outcomes import partial_results
 from .plan_file import ReassignmentPlan
 from .progress import COMPLETE, MOVING, ReplicaSizes, directory_rows, partition_rows
 
-__all__ = ("PlanState", "describe_existing", "look_at_plan", "replica_sizes")
+__all__ = ("PlanState", "after_move", "describe_existing", "look_at_plan", "replica_sizes")
 
 
 @attrs.frozen
@@ -58,6 +58,15 @@ async def look_at_plan(admin: Admin, plan: ReassignmentPlan) -> PlanState:
     infos = await admin.describe_replica_log_dirs(plan.log_dirs) if plan.log_dirs else {}
     rows = partition_rows(plan.targets, ongoing, topics)
     return PlanState(rows, directory_rows(plan.log_dirs, infos), ongoing)
+
+
+def after_move(replicas: tuple[int, ...], move: PartitionReassignment | None) -> tuple[int, ...]:
+    """Return the brokers that hold a partition when its move, if there is one, has ended.
+
+    While it moves, the brokers that will drop it hold it, too.
+    """
+    dropping = () if move is None else move.removing_replicas
+    return tuple(broker for broker in replicas if broker not in dropping)
 
 
 async def describe_existing(admin: Admin, names: Collection[str]) -> dict[str, TopicDescription]:

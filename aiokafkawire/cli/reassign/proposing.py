@@ -9,7 +9,8 @@ from ...errors import KafkaError
 from ...types import TopicPartition, TopicPartitionReplica
 from ..exit_status import FAILED, CommandFailed
 from ..shell.outcomes import partial_results
-from .observing import replica_sizes
+from ..topics.asking import moving_partitions
+from .observing import after_move, replica_sizes
 from .planner import Assignment, plan_assignment
 
 __all__ = ("Proposal", "present_assignment", "present_log_dirs", "propose")
@@ -39,9 +40,14 @@ class Proposal:
 
 
 async def present_assignment(admin: Admin, topics: Collection[str]) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the brokers that hold the partitions of topics. Raises KafkaError if a topic does not exist."""
+    """Return the brokers that hold the partitions of topics; of partitions that move, those that they move to.
+
+    Raises KafkaError if a topic does not exist.
+    """
+    moving = await moving_partitions(admin)
     found = (await admin.describe_topics(topics)).values()
-    return {TopicPartition(topic.name, one.index): one.replicas for topic in found for one in topic.partitions}
+    replicas = {TopicPartition(topic.name, one.index): one.replicas for topic in found for one in topic.partitions}
+    return {partition: after_move(brokers, moving.get(partition)) for partition, brokers in replicas.items()}
 
 
 async def present_log_dirs(admin: Admin, partitions: Collection[TopicPartition]) -> dict[TopicPartitionReplica, str]:

@@ -10,20 +10,20 @@ from ...admin.admin import Admin
 from ...errors import AdminError, BrokerError, KafkaError, ReplicaNotAvailable, UnknownTopicOrPartition
 from ...types import TopicPartition, TopicPartitionReplica
 from ..exit_status import FAILED, CommandFailed
-from ..shell.outcomes import note_errors, print_outcomes
+from ..shell.outcomes import note_errors, partial_results, print_outcomes, saying_what_is_unknown
 from ..shell.output import note
 from ..shell.partition_names import partition_text
 from ..shell.session import Session
-from .observing import describe_existing, look_at_plan, replica_sizes
+from .observing import after_move, describe_existing, look_at_plan, replica_sizes
 from .plan_file import ReassignmentPlan
 from .throttles import ThrottleChanges, log_dir_throttle, throttle
 
-__all__ = ("STARTED", "PreparedPlan", "change_throttles", "move_log_dirs", "prepare", "start")
+__all__ = ("MOVED", "STARTED", "PreparedPlan", "change_throttles", "log_dir_rows", "move_log_dirs", "prepare", "start")
 
 STARTED: Final = (
     *("topic", "partition", "replicas", "target_replicas", "adding_replicas", "removing_replicas", "bytes_to_copy"),
 )
-_MOVED: Final = ("topic", "partition", "node_id", "target_log_dir")
+MOVED: Final = ("topic", "partition", "node_id", "target_log_dir")
 _RETRY_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 10.0
 """As long as kafka-reassign-partitions waits for brokers to have the replicas that go to other log directories."""
@@ -36,6 +36,10 @@ class PreparedPlan:
     plan: ReassignmentPlan
     rows: Mapping[TopicPartition, dict[str, Any]]
     """A row about each partition that the plan changes."""
+    before: Mapping[TopicPartition, tuple[int, ...]]
+    """The brokers of each of these partitions; of one that moves already, those that it moves to."""
+    log_dirs: Mapping[TopicPartitionReplica, str]
+    """The log directories of the plan's replicas that are elsewhere."""
     throttles: ThrottleChanges
 
     @property
@@ -83,11 +87,25 @@ async def prepare(
     rows = {
         partition: _row(partition, current[partition], target, sizes) for partition, target in sorted(changed.items())
     }
+    before = {partition: after_move(current[partition], ongoing.get(partition)) for partition in rows}
     throttles = throttle(plan.targets, current, ongoing, rate, brokers=known) if rate is not None else {}
+    log_dirs = await _log_dirs_of_others(admin, plan.log_dirs)
     if log_dir_rate is not None:
-        for resource, limits in log_dir_throttle(plan.log_dirs, log_dir_rate).items():
+        for resource, limits in log_dir_throttle(log_dirs, log_dir_rate).items():
             throttles[resource] = {**throttles.get(resource, {}), **limits}
-    return PreparedPlan(plan, rows, throttles)
+    return PreparedPlan(plan, rows, before, log_dirs, throttles)
+
+
+async def _log_dirs_of_others(
+    admin: Admin, targets: Mapping[TopicPartitionReplica, str]
+) -> dict[TopicPartitionReplica, str]:
+    """Return the log directories of replicas, without those that are there; of brokers that do not answer, all."""
+    try:
+        found, _ = await partial_results((), admin.describe_replica_log_dirs(targets))
+    except KafkaError:
+        return dict(targets)
+    there = {one: info.current_log_dir for one, info in found.items() if info.future_log_dir is None}
+    return {replica: path for replica, path in targets.items() if there.get(replica) != path}
 
 
 def _row(
@@ -151,8 +169,8 @@ async def _start_moves(session: Session, prepared: PreparedPlan) -> int:
         targets = {partition: prepared.plan.targets[partition] for partition in prepared.rows}
         change = session.kafka.admin.alter_partition_reassignments(targets)
         status = await print_outcomes(session, STARTED, prepared.rows, change, done="started")
-    if prepared.plan.log_dirs:
-        status = max(status, await move_log_dirs(session, prepared.plan.log_dirs))
+    if prepared.log_dirs:
+        status = max(status, await move_log_dirs(session, prepared.log_dirs))
     return status
 
 
@@ -184,10 +202,16 @@ async def change_throttles(admin: Admin, changes: ThrottleChanges) -> None:
 async def move_log_dirs(session: Session, targets: Mapping[TopicPartitionReplica, str]) -> int:
     """Move replicas to log directories, and wait for those that their brokers do not have yet; return the status."""
     admin, pending = session.kafka.admin, dict(targets)
-    with anyio.move_on_after(_PATIENCE_SECONDS):
+    with saying_what_is_unknown(), anyio.move_on_after(_PATIENCE_SECONDS):
         while pending := await _not_there_yet(admin, pending):  # noqa: ASYNC110  # replicas arrive without notice
             await anyio.sleep(_RETRY_SECONDS)
-    rows = {
+    change = admin.alter_replica_log_dirs(targets)
+    return await print_outcomes(session, MOVED, log_dir_rows(targets), change, done="started")
+
+
+def log_dir_rows(targets: Mapping[TopicPartitionReplica, str]) -> dict[TopicPartitionReplica, dict[str, Any]]:
+    """Return a row about each replica that goes to a log directory."""
+    return {
         replica: {
             "topic": replica.topic,
             "partition": replica.partition,
@@ -196,7 +220,6 @@ async def move_log_dirs(session: Session, targets: Mapping[TopicPartitionReplica
         }
         for replica, path in targets.items()
     }
-    return await print_outcomes(session, _MOVED, rows, admin.alter_replica_log_dirs(targets), done="started")
 
 
 async def _not_there_yet(

@@ -101,15 +101,15 @@ async def call_in_turn(what: str, resources: Iterable[K], call: Callable[[K], Aw
     Raises:
         KafkaError: the error of the only resource.
         AdminError: some of several resources have errors; the others are in its ``results``.
-        UsageError: an argument is wrong.
+        UsageError: an argument of the first call is wrong.
     """
     outcomes: Outcomes[K, V] = {}
     for resource in resources:
         try:
             outcomes[resource] = await call(resource)
-        except UsageError:
-            raise
         except KafkaError as error:
+            if isinstance(error, UsageError) and not outcomes:
+                raise
             outcomes[resource] = error
     return results_of(what, outcomes)
 

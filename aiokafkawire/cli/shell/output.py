@@ -74,8 +74,11 @@ def print_gap(options: SharedOptions) -> None:
 
 
 def note(text: str) -> None:
-    """Print a line to standard error."""
-    print(text, file=sys.stderr, flush=True)
+    """Print a line to standard error; print nothing if its reader has gone away, which no command depends on."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        discard_output(sys.stderr)
 
 
 def confirm(what: str, names: Sequence[str], *, yes: bool, options: SharedOptions) -> None:

@@ -35,7 +35,7 @@ def cell_text(value: object) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(cell_text, value)) if value else "-"
     if isinstance(value, Mapping):
-        return ";".join(f"{name}:{cell_text(indexes)}" for name, indexes in value.items()) or "-"
+        return ";".join(f"{cell_text(name)}:{cell_text(indexes)}" for name, indexes in value.items()) or "-"
     text = f"{value:,.1f}" if isinstance(value, float) else str(value)
     # Names may have characters that a terminal obeys.
     return text if text.isprintable() else safe_text(text, sys.maxsize)

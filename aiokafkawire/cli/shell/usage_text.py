@@ -62,10 +62,9 @@ def _wrong_value(error: click.BadParameter, kind: object) -> str:
     got = f", got {found[1]!r}" if found is not None else ""
     if found is not None and isinstance(kind, click.Choice):
         return f"is one of {', '.join(map(str, kind.choices))}{got}"
-    if found is not None and isinstance(kind, click.IntRange | click.FloatRange):
-        what = "a whole number" if isinstance(kind, click.IntRange) else "a number"
+    if found is not None and isinstance(kind, click.IntRange):
         bounds = (f" from {kind.min}" if kind.min is not None else "") + (f" to {kind.max}" if kind.max else "")
-        return f"must be {what}{bounds}{got}"
+        return f"must be a whole number{bounds}{got}"
     if found is not None and isinstance(kind, type(click.INT)):
         return f"must be a whole number{got}"
     return f"is wrong: {_lower(error.message)}"

@@ -61,21 +61,24 @@ def _check_live() -> None:
 
 async def _print(sampler: Sampler, options: TopOptions) -> None:
     """Print a view from two samples, for the rates; with ``json`` alone go on after each interval, and after errors."""
-    history = History()
-    history.add(await sampler.sample())
+    history, is_first = History(), True
     while True:
-        await anyio.sleep(options.interval)
+        began = anyio.current_time()
         try:
             history.add(await sampler.sample())
         except KafkaError as error:
             if options.once:
                 raise
             note(f"aiokafkawire: trying again: {error_text(error)}")
-            continue
-        text = json_line(history) + "\n" if options.json else plain_tables(history)
-        write_output(text.encode())
-        if options.once:
-            return
+        else:
+            if not is_first:
+                text = json_line(history) + "\n" if options.json else plain_tables(history)
+                write_output(text.encode())
+                if options.once:
+                    return
+            is_first = False
+        took = anyio.current_time() - began
+        await anyio.sleep(options.interval if options.once else max(options.interval, took))
 
 
 async def _show(kafka: Client, sampler: Sampler, options: TopOptions) -> int:

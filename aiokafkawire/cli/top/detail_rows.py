@@ -52,10 +52,14 @@ class LagRow:
 
 @attrs.frozen
 class GroupDetails:
-    """The members and the partitions of a group; the number of members is not known if ``members`` is None."""
+    """The members and the partitions of a group; the number of members is not known if ``members`` is None.
+
+    ``state`` is None for streams groups, which are not described.
+    """
 
     members: tuple[MemberRow, ...] | None
     partitions: tuple[LagRow, ...]
+    state: str | None = None
 
 
 @attrs.frozen

@@ -51,6 +51,7 @@ class GroupScreen(DetailScreen):
     def __init__(self, kafka: Client, group: GroupRow, pace: Pace, timeout: float) -> None:
         super().__init__(kafka, pace, timeout)
         self._group = group
+        self._state = group.state
         self._lag: int | None = None
         self._lags = Panel[LagRow](LAGS, id="lags")
         self._members = Panel[MemberRow](MEMBERS, id="members")
@@ -65,6 +66,7 @@ class GroupScreen(DetailScreen):
         found = await read_group(self._kafka, self._group.group_id, self._group.type, timeout=self._timeout)
         known = [row.lag for row in found.partitions if row.lag is not None]
         self._lag = sum(known) if known else None
+        self._state = found.state or self._state
         self._lags.show_rows(found.partitions)
         note = "not shown for streams groups" if found.members is None else None
         self._members.show_rows(found.members or (), note)
@@ -72,7 +74,7 @@ class GroupScreen(DetailScreen):
     def summary(self) -> str:
         """Return the group's id, state, type and lag."""
         group = self._group
-        return f"group {group.group_id}, {group.state or 'state unknown'}, {group.type}, lag {big_number(self._lag)}"
+        return f"group {group.group_id}, {self._state or 'state unknown'}, {group.type}, lag {big_number(self._lag)}"
 
 
 class TopicScreen(DetailScreen):

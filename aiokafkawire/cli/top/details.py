@@ -36,8 +36,10 @@ async def read_group(kafka: Client, group_id: str, kind: str, *, timeout: float)
     admin = kafka.admin
     members: tuple[GroupMember, ...] | tuple[ShareMemberDescription, ...] = ()
     known_lag: dict[TopicPartition, int] = {}
+    state: str | None = None
     if kind == "share":
-        members = (await admin.describe_share_groups(group_id, timeout=timeout))[group_id].members
+        share = (await admin.describe_share_groups(group_id, timeout=timeout))[group_id]
+        members, state = share.members, share.state
         offsets = await admin.list_share_group_offsets(group_id, timeout=timeout)
         committed = {key: known.start_offset for key, known in offsets.items() if known.start_offset is not None}
         known_lag = {key: known.lag for key, known in offsets.items() if known.lag is not None}
@@ -47,9 +49,10 @@ async def read_group(kafka: Client, group_id: str, kind: str, *, timeout: float)
     else:
         described = (await admin.describe_groups(group_id, timeout=timeout))[group_id]
         members, committed = described.members, {key: known.offset for key, known in described.offsets.items()}
+        state = described.state
     ends = await _ends(kafka, {*committed, *(key for member in members for key in member.assignment)}, timeout)
     rows = rows_of_members(members) if kind != "streams" else None
-    return GroupDetails(rows, rows_of_lag(committed, known_lag, ends, members))
+    return GroupDetails(rows, rows_of_lag(committed, known_lag, ends, members), state)
 
 
 async def _ends(kafka: Client, partitions: Collection[TopicPartition], timeout: float) -> dict[TopicPartition, int]:

@@ -30,7 +30,7 @@ def pattern(option: str, text: str | None) -> Pattern:
         return Pattern()
     try:
         return Pattern(re.compile(text))
-    except re.error as error:
+    except (re.error, OverflowError) as error:
         raise CommandFailed(f"{option} is not a regular expression: {text!r}: {error}", MISSING) from None
 
 

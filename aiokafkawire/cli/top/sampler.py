@@ -177,14 +177,19 @@ class Sampler:
             return {name: attrs.evolve(group, offsets_error=_text(error)) for name, group in groups.items()}
 
     async def _one_by_one(self, node: Node, groups: dict[str, SampledGroup]) -> dict[str, SampledGroup]:
-        """Fetch the offsets of each group from a broker before 3.0."""
+        """Fetch the offsets of each group from a broker before 3.0; brokers before 0.10.2 do not return all offsets."""
         found: dict[str, SampledGroup] = {}
         pending = iter(groups)
 
         async def fetch() -> None:
             for group_id in pending:
-                response = await self._ask(node, one_group_request(group_id), ONE_GROUP)
-                found.update(with_offsets({group_id: groups[group_id]}, response, group_id))
+                group = groups[group_id]
+                try:
+                    response = await self._ask(node, one_group_request(group_id), ONE_GROUP)
+                except UnsupportedVersion as error:
+                    found[group_id] = attrs.evolve(group, offsets_error=_text(error))
+                else:
+                    found.update(with_offsets({group_id: group}, response, group_id))
 
         async with anyio.create_task_group() as tasks:
             for _ in range(min(len(groups), _OLD_REQUESTS_AT_ONCE)):
@@ -239,7 +244,7 @@ class Sampler:
             except* KafkaError as errors:
                 error = _first(errors)
                 self._errors[node.node_id] = _text(error)
-                if not isinstance(error, BrokerError):
+                if not isinstance(error, BrokerError | UnsupportedVersion):  # otherwise it has answered
                     self._away.add(node.node_id)
                     self._outdated = True
 

@@ -5,17 +5,19 @@ from typing import Any, Final
 
 import click
 
+from ...errors import KafkaError
 from ...types import OffsetAndTimestamp, OffsetSpec, TopicPartition
 from ..exit_status import MISSING, CommandFailed
 from ..records.points import parse_point
 from ..shell.arguments import chosen_partitions
 from ..shell.command import ShellCommand
+from ..shell.outcomes import note_errors
 from ..shell.output import note, print_rows
 from ..shell.partition_names import partition_text
 from ..shell.session import Session, run_with_client
 from ..shell.shared_options import SharedOptions
 from ..shell.visibility import note_none_visible
-from .asking import existing_partitions, led_partitions
+from .asking import all_partitions, existing_partitions, leaders_of, offsets_at_leaders
 
 __all__ = ("list_offsets",)
 
@@ -53,23 +55,26 @@ def list_offsets(shared: SharedOptions, *, topics: tuple[str, ...], point: str |
 
     async def run(session: Session) -> int:
         admin = session.kafka.admin
-        wanted = chosen or dict.fromkeys(await admin.list_topics(internal=internal))
-        partitions = await existing_partitions(admin, wanted)
-        led = await led_partitions(admin, wanted)
-        asked = [one for one in partitions if one in led]
+        if chosen:
+            partitions = await existing_partitions(admin, chosen)
+        else:
+            partitions = await all_partitions(admin, await admin.list_topics(internal=internal))
+        leaders = await leaders_of(admin, {one.topic for one in partitions})
+        led = {one: leaders[one] for one in partitions if one in leaders}
+        errors: dict[int, KafkaError] = {}
         if spec is None:
-            starts = await admin.list_offsets(dict.fromkeys(asked, OffsetSpec.EARLIEST))
-            ends = await admin.list_offsets(dict.fromkeys(asked, OffsetSpec.LATEST))
+            starts = await offsets_at_leaders(admin, led, OffsetSpec.EARLIEST, errors)
+            ends = await offsets_at_leaders(admin, led, OffsetSpec.LATEST, errors)
             print_rows(shared, _ENDS, [_ends_row(one, starts.get(one), ends.get(one)) for one in partitions])
         else:
-            found = await admin.list_offsets(dict.fromkeys(asked, spec))
+            found = await offsets_at_leaders(admin, led, spec, errors)
             print_rows(shared, _AT, [_row(one, found.get(one)) for one in partitions])
         if not partitions:
             await note_none_visible(session, "topics")
         for one in partitions:
             if one not in led:
                 note(f"aiokafkawire: {partition_text(one)} has no leader, so its offsets are not known")
-        return 0 if len(asked) == len(partitions) else 1
+        return note_errors(errors.values()) or (0 if len(led) == len(partitions) else 1)
 
     return run_with_client(shared, run)
 

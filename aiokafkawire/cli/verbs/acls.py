@@ -1,5 +1,6 @@
 """``aiokafkawire acls``: lists, creates and deletes ACLs."""
 
+import sys
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -12,6 +13,7 @@ from ..exit_status import MISSING, CommandFailed
 from ..shell.command import ShellGroup
 from ..shell.outcomes import print_outcomes
 from ..shell.output import confirm, note, print_rows
+from ..shell.safe_text import safe_text
 from ..shell.session import Session, ask_with_client, run_with_client
 from ..shell.shared_options import SharedOptions
 
@@ -212,7 +214,7 @@ def delete_acls(shared: SharedOptions, *, all_acls: bool, dry_run: bool, yes: bo
         note("no ACL matches")
         return 0
     if not yes:
-        note("".join(f"{binding}\n" for binding in rows).rstrip())
+        note("\n".join(safe_text(str(binding), sys.maxsize) for binding in rows))
     what = f"delete {len(rows)} {'ACL' if len(rows) == 1 else 'ACLs'}"
     confirm(what, ["shown above"], yes=yes, options=shared)
 

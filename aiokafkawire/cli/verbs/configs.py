@@ -13,7 +13,7 @@ from ..configs.resources import RESOURCE_TYPES, is_own, named_resources, resourc
 from ..configs.settings_table import SettingsView, missing_keys
 from ..exit_status import MISSING, CommandFailed
 from ..shell.command import ShellGroup
-from ..shell.outcomes import note_errors, print_outcomes, results_of_each
+from ..shell.outcomes import note_errors, partial_results, print_outcomes
 from ..shell.output import note, print_rows
 from ..shell.session import Session, run_with_client
 from ..shell.settings import read_properties
@@ -226,6 +226,10 @@ async def _described(
     remaining = list(resources)
     while remaining:
         some, remaining = remaining[:_AT_ONCE], remaining[_AT_ONCE:]
-        yield await results_of_each(
-            kafka.admin.describe_configs(some, include_synonyms=view.synonyms, include_documentation=view.documentation)
+        found, errors = await partial_results(
+            some,
+            kafka.admin.describe_configs(
+                some, include_synonyms=view.synonyms, include_documentation=view.documentation
+            ),
         )
+        yield found, note_errors(errors.values())

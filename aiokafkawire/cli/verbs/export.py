@@ -6,7 +6,7 @@ import click
 
 from ..apply.cluster_settings import SECTIONS
 from ..apply.live_settings import read_cluster
-from ..apply.plan_output import setting_rows
+from ..apply.plan_output import safe_line, setting_rows
 from ..apply.state_writer import format_state
 from ..shell.command import ShellCommand
 from ..shell.output import note, write_output
@@ -40,7 +40,7 @@ def command(shared: SharedOptions, *, sections: tuple[str, ...], patterns: tuple
         settings, comments = await read_cluster(admin, wanted, patterns, explicit=bool(sections))
         if shared.json:
             for comment in comments:
-                note(comment)
+                note(safe_line(comment))
             text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in setting_rows(settings))
         else:
             cluster_id = (await admin.describe_cluster()).cluster_id

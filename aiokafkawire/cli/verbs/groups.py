@@ -5,11 +5,11 @@ from typing import Any, Final
 import click
 
 from ...admin.descriptions import GroupMember
-from ...errors import AdminError, GroupIdNotFound, KafkaError, UnknownMemberId
+from ...errors import GroupIdNotFound, UnknownMemberId
 from ...types import TopicPartition
 from ..exit_status import MISSING, CommandFailed
-from ..groups.describe import Subject, describe, listed_groups
-from ..groups.listing import lag_of_groups
+from ..groups.describe import Subject, describe, describe_each, groups_to_describe
+from ..groups.listing import groups_of_those_that_answer, lag_of_groups
 from ..groups.reset_command import reset_groups
 from ..groups.rows import (
     LISTED,
@@ -87,13 +87,7 @@ def list_groups(shared: SharedOptions, *, states: tuple[str, ...], types: tuple[
 
     async def run(session: Session) -> int:
         admin = session.kafka.admin
-        failures: list[KafkaError] = []
-        try:
-            listings = await admin.list_groups(states=states or None, types=types or None)
-        except AdminError as some:
-            failures += some.errors.values()
-            found = [group for groups in some.results.values() for group in groups]
-            listings = sorted(found, key=lambda group: group.group_id)
+        listings, failures = await groups_of_those_that_answer(admin, states=states or None, types=types or None)
         rows = [listed_row(listing) for listing in listings]
         if not rows and not failures:
             await note_none_visible(session, "groups")
@@ -102,7 +96,7 @@ def list_groups(shared: SharedOptions, *, states: tuple[str, ...], types: tuple[
             return note_errors(failures)
         lags, errors = await lag_of_groups(admin, listings)
         print_rows(shared, LISTED_WITH_LAG, [{**row, "lag": lags.get(row["group_id"])} for row in rows])
-        return note_errors([*failures, *errors.values()])
+        return note_errors([*failures, *errors])
 
     return run_with_client(shared, run)
 
@@ -133,17 +127,20 @@ def describe_groups(
 
     async def run(session: Session) -> int:
         admin = session.kafka.admin
-        listings = await listed_groups(admin)
+        listings, failures = await groups_to_describe(admin)
         names = [name for name in listings or {} if name] if everything else list(dict.fromkeys(group_ids))
         report = await describe(admin, names, listings, chosen)
         columns = {"members": MEMBERS, "state": STATES}.get(chosen, OFFSETS)
-        if report.rows or report.share_rows or not (report.errors or report.notes):
+        errors = [*report.errors.values(), *report.leader_errors]
+        if everything or report.errors:  # otherwise no group was missed
+            errors += failures
+        if report.rows or report.share_rows or not (errors or report.notes):
             _print_parts(shared, [(columns, report.rows), (SHARE_OFFSETS, report.share_rows)])
         for line in report.notes:
             note(line)
-        if everything and not names:
+        if everything and not names and not failures:
             await note_none_visible(session, "groups")
-        return note_errors(report.errors.values())
+        return note_errors(errors)
 
     return run_with_client(shared, run)
 
@@ -202,8 +199,10 @@ def delete_offsets(shared: SharedOptions, *, group_id: str, topics: tuple[str, .
 
     async def run(session: Session) -> int:
         admin = session.kafka.admin
-        listings = await listed_groups(admin) or {}
-        if group_type(listings.get(group_id)) == "share":
+        listings, failures = await groups_to_describe(admin)
+        if failures and listings is not None and group_id not in listings:
+            raise failures[0]  # it may be a share group
+        if group_type((listings or {}).get(group_id)) == "share":
             if any(indexes is not None for indexes in chosen.values()):
                 raise CommandFailed(f"{group_id} is a share group: name whole topics, without partitions", MISSING)
             rows = {topic: {"group_id": group_id, "topic": topic} for topic in chosen}
@@ -253,7 +252,10 @@ def remove_members(
         admin = session.kafka.admin
         members: list[GroupMember | str] = list(dict.fromkeys(instances))
         if everyone:
-            members = list((await admin.describe_groups(group_id))[group_id].members)
+            described, errors = await describe_each(admin, [group_id], {})
+            for error in errors.values():
+                raise error
+            members = [member for member in described[group_id].members if isinstance(member, GroupMember)]
         rows: dict[GroupMember | str, dict[str, Any]] = {member: _removed(group_id, member) for member in members}
         return await print_outcomes(
             session,

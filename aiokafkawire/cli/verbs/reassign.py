@@ -1,20 +1,24 @@
 """``aiokafkawire reassign``: plans which brokers hold partitions, and moves them."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from ...errors import KafkaError
 from ...types import TopicPartition
+from ..counted import counted
 from ..exit_status import FAILED, MISSING, CommandFailed
 from ..reassign.observing import PlanState, look_at_plan
 from ..reassign.plan_file import plan_json, read_plan
 from ..reassign.proposing import present_assignment, present_log_dirs, propose
-from ..reassign.starting import STARTED, PreparedPlan, move_log_dirs, prepare, start
+from ..reassign.starting import MOVED, STARTED, PreparedPlan, log_dir_rows, move_log_dirs, prepare, start
 from ..reassign.watching import remove_throttles, watch_plan
 from ..shell.command import ShellGroup
 from ..shell.outcomes import print_outcomes
-from ..shell.output import confirm, note, print_gap, print_rows, write_output
+from ..shell.output import Columns, confirm, note, print_gap, print_rows, write_output
+from ..shell.parameter_types import Seconds
 from ..shell.partition_names import partition_text
 from ..shell.session import Session, ask_with_client, run_with_client
 from ..shell.shared_options import SharedOptions
@@ -143,23 +147,37 @@ def start_reassignment(
     prepared = ask_with_client(shared, look)
     rows = prepared.rows
     if dry_run:
-        would = [{**row, "outcome": "would start"} for row in rows.values()]
-        print_rows(shared, (*STARTED, "outcome"), would)
+        _print_would(shared, prepared)
         for resource, limits in prepared.throttles.items():
             note(f"would set on {resource}: {', '.join(f'{name}={value}' for name, value in limits.items())}")
         return 0
-    if not rows and not plan.log_dirs:
+    if not rows and not prepared.log_dirs:
         note(f"nothing to do: all partitions are as {file} says")
         return 0
     what = f"move {len(rows)} partitions, and copy {prepared.moves} replicas of {prepared.bytes:,} bytes"
-    confirm(what, [*map(partition_text, rows)] or [*map(str, plan.log_dirs)], yes=yes, options=shared)
+    if prepared.log_dirs:
+        what += f", and move {counted(len(prepared.log_dirs), 'replica')} between log directories"
+    confirm(what, [*map(partition_text, rows)] or [*map(str, prepared.log_dirs)], yes=yes, options=shared)
     if rollback is not None:
-        _write(rollback, plan_json({partition: row["replicas"] for partition, row in rows.items()}))
+        _write(rollback, plan_json(prepared.before))
 
     async def run(session: Session) -> int:
         return await start(session, prepared)
 
     return run_with_client(shared, run)
+
+
+def _print_would(shared: SharedOptions, prepared: PreparedPlan) -> None:
+    """Print the partitions that would move to other brokers, and the replicas that would to other log directories."""
+    parts: list[tuple[Columns, Iterable[Mapping[str, Any]]]] = []
+    if prepared.rows or not prepared.log_dirs:
+        parts.append((STARTED, prepared.rows.values()))
+    if prepared.log_dirs:
+        parts.append((MOVED, log_dir_rows(prepared.log_dirs).values()))
+    for number, (columns, rows) in enumerate(parts):
+        if number:
+            print_gap(shared)
+        print_rows(shared, (*columns, "outcome"), [{**row, "outcome": "would start"} for row in rows])
 
 
 def _write(path: str, text: str) -> None:
@@ -184,7 +202,7 @@ def show_status(shared: SharedOptions, *, file: str) -> int:
 
 @command.command("watch", examples=("aiokafkawire reassign watch plan.json --interval 10",))
 @click.argument("file", type=_FILE, metavar="FILE")
-@click.option("--interval", type=click.FloatRange(0.05), default=1.0, metavar="SECONDS", help="Between two looks.")
+@click.option("--interval", type=Seconds(0.05), default=1.0, metavar="SECONDS", help="Between two looks.")
 @click.option("--keep-throttle", is_flag=True, help="Do not remove throttles at the end.")
 def watch_reassignment(shared: SharedOptions, *, file: str, interval: float, keep_throttle: bool) -> int:
     """Wait until all partitions of a plan are moved, with a progress bar, and print their state.
@@ -196,8 +214,12 @@ def watch_reassignment(shared: SharedOptions, *, file: str, interval: float, kee
 
     async def run(session: Session) -> int:
         state = await watch_plan(session.kafka.admin, plan, interval=interval)
-        if not keep_throttle:
-            await remove_throttles(session.kafka.admin, plan)
+        try:
+            if not keep_throttle:
+                await remove_throttles(session.kafka.admin, plan)
+        except KafkaError:
+            _print_state(session, state)
+            raise
         return _print_state(session, state)
 
     return run_with_client(shared, run)

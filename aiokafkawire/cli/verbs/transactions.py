@@ -11,6 +11,7 @@ from ...admin.transaction_descriptions import (
     ProducerState,
 )
 from ...argument_checks import INT16, INT32, INT64
+from ...errors import AdminError, KafkaError
 from ..exit_status import MISSING, CommandFailed
 from ..shell.arguments import one_partition
 from ..shell.command import ShellGroup
@@ -97,16 +98,22 @@ def list_transactions(
         states = _RUNNING  # brokers would add ids without an open transaction
 
     async def run(session: Session) -> int:
-        found = await session.kafka.admin.list_transactions(
-            states=states or None,
-            producer_ids=producer_ids or None,
-            running_longer_than_ms=longer,
-            transactional_id_pattern=pattern,
-        )
-        print_rows(shared, LISTED, [listed_row(one) for one in found])
-        if not found:
+        failures: list[KafkaError] = []
+        try:
+            found = await session.kafka.admin.list_transactions(
+                states=states or None,
+                producer_ids=producer_ids or None,
+                running_longer_than_ms=longer,
+                transactional_id_pattern=pattern,
+            )
+        except AdminError as some:
+            failures += some.errors.values()
+            listed = {one.transactional_id: one for together in some.results.values() for one in together}
+            found = [listed[name] for name in sorted(listed)]
+        status = print_found(session, LISTED, [listed_row(one) for one in found], failures)
+        if not found and not failures:
             await note_none_visible(session, "transactional ids")
-        return 0
+        return status
 
     return run_with_client(shared, run)
 

@@ -123,6 +123,19 @@ def test_all_is_done_although_nobody_reads_the_output_any_more(kafka_broker: Bac
     assert (process.returncode, err) == (1, b"3 done\n")
 
 
+def test_all_is_done_although_nobody_reads_either_output_any_more(
+    kafka_broker: BackgroundBroker, shell: Shell, state: Path
+) -> None:
+    state.write_text('[topics.a]\nconfigs = { "retention.ms" = "soon" }\n[brokers.1]\n"log.cleaner.threads" = 2\n')
+    reading, writing = os.pipe()
+    os.close(reading)
+    streams = {"stdout": writing, "stderr": writing}  # as of 2>&1 | head
+    with start_shell("apply", str(state), "--yes", bootstrap=kafka_broker.bootstrap, **streams) as process:
+        os.close(writing)
+        assert process.wait(PATIENCE) == 1
+    assert "log.cleaner.threads" in shell.lines("configs", "describe", "broker", "1")[1]
+
+
 @pytest.fixture
 def interrupted(
     kafka_broker: BackgroundBroker, state: Path

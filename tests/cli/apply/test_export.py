@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.shell import Shell
 
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.background import BackgroundBroker
 
 
@@ -93,6 +95,21 @@ password = { env = "B_PASSWORD" }
         "replication_factor": 1,
         "configs": {"retention.ms": "7", "segment.ms": "5"},
     }
+
+
+def test_names_in_comments_cannot_command_a_terminal(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    with BackgroundBroker(authorizer=True, super_users=["User:ANONYMOUS"]) as broker:
+        shell = Shell(broker.bootstrap, capsysbinary)
+        argv = ("--allow-principal", "User:eve\x1b[2J", "--operation", "read", "--topic", "t")
+        shell("acls", "create", *argv)
+
+        def newer(request: Any, true: Any) -> Any:
+            true.resources[0].resource_type = 99
+            return true
+
+        broker.on(ApiKey.DESCRIBE_ACLS, answer=newer, times=None)
+        assert shell("export", "acls", "--json") == b""
+        assert r"User:eve\x1b[2J READ" in shell.err
 
 
 def test_configs_of_brokers_are_not_those_of_topics(shell: Shell, state: Path) -> None:
