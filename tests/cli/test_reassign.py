@@ -6,14 +6,13 @@ import io
 import json
 import signal
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.patience import PATIENCE
-from support.reassigning import hold_new_replica, limits, placed, plan_file, replicas
+from support.reassigning import hold_new_replica, limits, placed, plan_file, release_once_it_is_seen, replicas
 from support.shell import Shell, start_shell
 
 from aiokafkawire import TopicPartition, TopicPartitionReplica, blocking
@@ -160,10 +159,8 @@ def test_a_throttle_is_set_on_brokers_and_topics_until_the_watch_ends(
     assert state == {**listed, "target_replicas": [3, 2], "state": "moving"}
     assert other["state"] == "complete"
 
-    later = threading.Timer(0.3, broker.release_replica, ("t", 0, 3))
-    later.start()
+    release_once_it_is_seen(broker, 0)
     assert [row["state"] for row in rows(shell, "watch", file, "--interval", "0.05")] == ["complete", "complete"]
-    later.join()
     assert "1 partition moves, " in shell.err
     assert (replicas(kafka), limits(kafka)) == ([[3, 2], [2, 1]], {})
 
@@ -331,10 +328,8 @@ def test_a_terminal_sees_a_bar(
     shell("reassign", "start", file, "--yes")
     said = Terminal()
     monkeypatch.setattr(sys, "stderr", said)
-    later = threading.Timer(0.3, broker.release_replica, ("t", 0, 3))
-    later.start()
+    release_once_it_is_seen(broker, 0)
     shell("reassign", "watch", file, "--interval", "0.05")
-    later.join()
     assert "1 partition moves" in said.getvalue()
     assert "100%" in said.getvalue()
 

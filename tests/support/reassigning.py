@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from aiokafkawire import ConfigResource, ConfigSource, NewTopic, blocking
+from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.background import BackgroundBroker
+from aiokafkawire.testing.broker import Broker
 
-__all__ = ("hold_new_replica", "limits", "placed", "plan_file", "replicas")
+__all__ = ("hold_new_replica", "limits", "placed", "plan_file", "release_once_it_is_seen", "replicas")
 
 THROTTLES = (
     "leader.replication.throttled.replicas",
@@ -36,6 +38,17 @@ def plan_file(folder: Path, *targets: list[int], topic: str = "t", **more: Any) 
 def hold_new_replica(broker: BackgroundBroker, index: int) -> None:
     """Keep broker 3 from copying a partition when it gets a replica, so that the move does not end."""
     broker.do(lambda one: one.partitions[index].held.update({3: 0}))
+
+
+def release_once_it_is_seen(broker: BackgroundBroker, index: int) -> None:
+    """Let the held replica be copied once somebody was told that the partition moves."""
+
+    def told(_: object, response: Any) -> Any:
+        loop_broker.release_replica("t", index, 3)
+        return response
+
+    loop_broker: Broker = broker.do(lambda one: one)
+    broker.on(ApiKey.LIST_PARTITION_REASSIGNMENTS, answer=told)
 
 
 def limits(kafka: blocking.Client, brokers: tuple[int, ...] = (1, 2, 3)) -> dict[str, dict[str, str | None]]:
