@@ -199,8 +199,11 @@ class TransformLoop:
             if self._commits_beginnings:
                 await self._commit_beginnings()
             records = await self._gather()
+            if not records:
+                # Batches may have no records, as after compaction: a rebalance must not wait for their partitions.
+                self._in_hand.release()
             # After a stop, the gathered records are not processed; the next run reads them again.
-            if records and not self._stop.is_set():
+            elif not self._stop.is_set():
                 await self._transform(records)
 
     async def _transform(self, records: _Records) -> None:

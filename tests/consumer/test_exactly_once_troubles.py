@@ -185,6 +185,42 @@ def test_a_rebalance_ends_gathering() -> None:
         assert sorted(map(str, processed)) == ["b'1'", "b'2'"]
 
 
+def test_a_rebalance_does_not_wait_for_a_batch_without_records() -> None:
+    """As at the end of a compacted log."""
+
+    @in_virtual_time()
+    async def _(loop: Loop) -> None:
+        loop.broker.create_topic("more", partitions=2, configs={"cleanup.policy": "compact"})
+        async with loop.kafka.producer() as producer:
+            for index in (0, 1):
+                await producer.send_many("more", [b"old", None], keys=[b"a", b"b"], partition=index)
+            loop.broker.compact("more", keep_tombstones=False)
+            await loop.kafka.admin.alter_consumer_group_offsets("h", {TopicPartition("more", at): 1 for at in (0, 1)})
+            processed: list[bytes | None] = []
+            both = anyio.Event()
+
+            def process(records: list[ConsumerRecord[bytes, bytes]]) -> list[OutgoingRecord]:
+                processed.extend(record.value for record in records)
+                if len(processed) == 2:
+                    both.set()
+                return []
+
+            async def run() -> None:
+                await loop.kafka.transform("more", process, group_id="h", transactional_id="h")
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(run)
+                await anyio.sleep(10)
+                tasks.start_soon(run)
+                await anyio.sleep(10)
+                for index in (0, 1):
+                    await producer.send("more", b"new", key=b"c", partition=index)
+                with anyio.fail_after(60):
+                    await both.wait()
+                tasks.cancel_scope.cancel()
+        assert processed == [b"new", b"new"]
+
+
 async def test_a_source_that_cannot_be_read_ends_it() -> None:
     async with looping() as loop:
         loop.broker.on(ApiKey.OFFSET_FETCH, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED, times=None)
