@@ -39,6 +39,7 @@ from .event_log import EventLog
 from .producer.producer import Producer
 from .producer.transaction import Transaction
 from .records.batch import ConsumerRecord
+from .runtime import stray_cancellation, was_cancelled
 from .transform_ends import TransformEnds
 from .transform_recovery import Recovery, recovery_after, transactional_id_of
 from .types import Headers, OffsetAndMetadata, OffsetSpec, TopicPartition
@@ -319,10 +320,16 @@ class TransformLoop:
     async def _processed(self, records: _Records) -> list[OutgoingRecord]:
         tracing = self._cluster.tracing
         with nullcontext() if tracing is None else tracing.processing(records, self._group):
-            # A list of its own: if it is used up, the records are still counted, and read again after an abort.
-            result = self._process(records.copy())
-            if isinstance(result, Awaitable):
-                result = await result
+            try:
+                # A list of its own: if it is used up, the records are still counted, and read again after an abort.
+                result = self._process(records.copy())
+                if isinstance(result, Awaitable):
+                    result = await result
+            except anyio.get_cancelled_exc_class() as cancelled:
+                if was_cancelled():
+                    raise
+                # Such as of a task that it has cancelled and awaits: it would end the call as if it were cancelled.
+                raise stray_cancellation("process", cancelled) from cancelled
         outgoing = list(result) if isinstance(result, Iterable) else None
         if outgoing is None or not all(isinstance(record, OutgoingRecord) for record in outgoing):
             raise UsageError(f"process must return an iterable of OutgoingRecord, such as a list; got {result!r:.200}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import pytest
+import sniffio
 from support.clusters import QUICK
 from support.committed import committed
 from support.fetching import numbers
@@ -153,6 +155,24 @@ def test_a_commit_whose_outcome_nobody_knows_ends_it_and_the_next_run_finds_out(
         order.remove()
         assert await loop.run(**static) == 75
         assert await loop.outcome() == numbers(0, 100)
+
+
+async def test_a_cancellation_of_its_own_does_not_end_it_as_if_it_were_cancelled() -> None:
+    if sniffio.current_async_library() == "trio":
+        pytest.skip("trio's users cannot make a Cancelled")
+
+    async def process(records: list[ConsumerRecord[bytes, bytes]]) -> list[OutgoingRecord]:
+        task = asyncio.create_task(anyio.sleep_forever())
+        task.cancel()
+        await task
+        return []
+
+    async with looping() as loop:
+        loop.process = process  # type: ignore[assignment,method-assign]
+        with pytest.raises(KafkaError, match="process has raised CancelledError, and nobody has cancelled it"):
+            await loop.run()
+        del loop.process
+        assert await loop.run() == 100
 
 
 def test_a_rebalance_ends_gathering() -> None:
