@@ -296,14 +296,15 @@ class GroupSource:
                     self._partitions.committed({at: part for at, part in progress.items() if at not in left_out})
                     return
 
-    def _position(self, partition: TopicPartition) -> int | None:
+    def _position(self, partition: TopicPartition) -> OffsetAndMetadata | None:
         """Return the consumer's position if all records before it are tracked, as while the reading task waits."""
         if partition in self._waiting:
             return None
-        iteration = self._consumer._iteration
-        if not iteration.waiting or iteration.pending_errors or self._consumer._positions.get(partition) is None:
+        iteration, state = self._consumer._iteration, self._consumer._positions.get(partition)
+        if not iteration.waiting or iteration.pending_errors or state is None:
             return None
-        return self._consumer.position(partition)
+        offset = self._consumer.position(partition)
+        return None if offset is None else OffsetAndMetadata(offset, leader_epoch=state.leader_epoch)
 
     # --- rebalances --------------------------------------------------------------------------------------------
 
