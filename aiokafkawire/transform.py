@@ -143,8 +143,8 @@ class TransformLoop:
         consumer._iteration.tracing, self._group = None, consumer._config.group_id
         self._in_hand = RecordsInHand(consumer)
         self._commits_beginnings = consumer._config.auto_offset_reset != "earliest"
-        # The partitions that have a committed offset.
-        self._begun: set[TopicPartition] = set()
+        # The partitions whose beginning is committed, by the seek or assignment that it belongs to.
+        self._begun: dict[TopicPartition, int] = {}
         self._max_records, self._interval = max_records, commit_interval_ms / 1000
         self._ends: TransformEnds | None = None
         self._next_lookup = 0.0
@@ -234,30 +234,31 @@ class TransformLoop:
         self._in_hand.go_back(first)
 
     async def _commit_beginnings(self) -> None:
-        """Commit where partitions begin that have no commit.
+        """Commit where partitions begin that have no commit, or one that is out of range.
 
         Without it, the next owner would begin as ``auto_offset_reset`` says: with "latest" after records that were
         written meanwhile.
         """
-        unknown = [partition for partition in self._consumer.assignment if partition not in self._begun]
-        if not unknown:
+        epochs = {at: epoch for at, epoch in self._in_hand.placed.items() if self._begun.get(at) != epoch}
+        if not epochs:
             return
         try:
-            committed = await self._consumer.committed(unknown, timeout=_LOOKUP_TIMEOUT)
+            committed = await self._consumer.committed(epochs, timeout=_LOOKUP_TIMEOUT)
         except RequestTimeout:  # the next call tries again
             return
-        self._begun.update(partition for partition, at in committed.items() if at is not None)
-        positions = self._consumer.positions()
+        positions, placed = self._consumer.positions(), self._in_hand.placed
+        found = {at: positions[at] for at, epoch in epochs.items() if placed.get(at) == epoch}
         beginnings = {
-            partition: positions[partition]
-            for partition in self._consumer.assignment
-            if partition in positions and partition in committed and committed[partition] is None
+            partition: position
+            for partition, position in found.items()
+            if (at := committed[partition]) is None or at.offset != position.offset
         }
+        self._begun.update((at, epochs[at]) for at in found if at not in beginnings)
         if not beginnings:
             return
         self._in_hand.keep(beginnings)
         if await self._write([], beginnings) is _Outcome.COMMITTED:
-            self._begun.update(beginnings)
+            self._begun.update((at, epochs[at]) for at in beginnings)
         self._in_hand.release()
 
     # --- the end -----------------------------------------------------------------------------------------

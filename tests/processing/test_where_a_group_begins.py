@@ -117,3 +117,29 @@ def test_a_group_whose_commit_is_out_of_range_goes_on_where_it_has_begun_anew() 
 
     simulate(main)
     assert found == [b"between the calls"]
+
+
+def test_a_transform_whose_commit_is_out_of_range_goes_on_where_it_has_begun_anew() -> None:
+    found: list[bytes | None] = []
+
+    async def main(sim: Simulation) -> None:
+        sim.broker.create_topic("a")
+        sim.broker.create_topic("b")
+        async with sim.client("one") as kafka, kafka.producer() as producer:
+            await leave_an_old_commit(kafka)
+
+            def process(records: list[Any]) -> list[OutgoingRecord]:
+                return [OutgoingRecord("b", record.value) for record in records]
+
+            async def transform(stop: anyio.Event) -> None:
+                await kafka.transform(
+                    "a", process, group_id="g", transactional_id="t", auto_offset_reset="latest", stop=stop
+                )
+
+            await for_a_while(transform)
+            await producer.send("a", b"between the calls")
+            await for_a_while(transform)
+            found.extend([record.value async for record in kafka.read_records("b")])
+
+    simulate(main)
+    assert found == [b"between the calls"]
