@@ -315,10 +315,12 @@ class GroupSource:
         with anyio.move_on_after(self._revoke_seconds):  # calls that were cancelled when the partitions were lost
             await self._pool.wait_until_idle(partitions)
         for partition, committed in (await self._committed(partitions)).items():
-            finished = None if committed is None else decode_metadata(committed.offset, committed.metadata)
-            self._track(partition, finished)
+            finished = None
             if committed is None:
                 self._dirty.set()  # where the partition begins is committed, too
+            else:
+                finished = decode_metadata(committed.offset, committed.metadata, committed.leader_epoch)
+            self._track(partition, finished)
         self._pause_full()
 
     async def _committed(

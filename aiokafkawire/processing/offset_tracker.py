@@ -38,6 +38,7 @@ class OffsetTracker:
         self._begin = 0 if finished is None else finished.offset
         self._finished_before = [] if finished is None else list(finished.ranges)
         self._finished_epoch = None if finished is None else finished.leader_epoch
+        self._epoch_of_commit = None if finished is None else finished.epoch_before
         self._end: int | None = None
         # The first offset of each leader epoch, for the epoch of the record before the committed offset.
         self._epochs: list[tuple[int, int | None]] = []
@@ -168,4 +169,6 @@ class OffsetTracker:
         if at > 1:
             del self._epochs[: at - 1]
             at = 1
-        return self._epochs[0][1] if at else None
+        if at:
+            return self._epochs[0][1]
+        return self._epoch_of_commit if offset == self._begin else None
