@@ -45,7 +45,8 @@ class HandlerCall:
         self._is_async = _is_coroutine_function(handle)
         self._awaited, self._most_threads = 0, threads
         self._threads: set[object] = set()
-        self._limiter = None if self._is_async else anyio.CapacityLimiter(threads)
+        # Trio counts the threads that go on after their calls were cancelled, too.
+        self._limiter = None if self._is_async else anyio.CapacityLimiter(2 * threads)
 
     def __call__(self, records: list[Any]) -> Awaitable[None]:
         """Let the handler process the records.
