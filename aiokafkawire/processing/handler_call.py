@@ -87,6 +87,12 @@ class HandlerCall:
             raise KafkaError(
                 f"the handler has raised {name}, and nobody has cancelled it: it may have awaited a cancelled task"
             ) from error
+        except BaseExceptionGroup as group:
+            # As of a nursery of trio that is cancelled, perhaps with errors of its tasks meanwhile.
+            cancelled = _cancellation_in(group)
+            if cancelled is None or not was_cancelled():
+                raise
+            raise cancelled from None
 
     @property
     def abandoned(self) -> int:
@@ -122,6 +128,17 @@ class HandlerCall:
 
 
 _DEFAULT_OFFLOAD: Callable[..., Awaitable[Any]] = Runtime().offload
+
+
+def _cancellation_in(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+    """Return a cancellation in the group; None if there is none, or an exception that ends programs as well."""
+    cancelled, others = group.split(anyio.get_cancelled_exc_class())
+    if cancelled is None or not (others is None or isinstance(others, Exception)):
+        return None
+    found: BaseException = cancelled
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
 
 
 def _is_coroutine_function(function: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +13,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 import sniffio
+from anyio.abc import TaskStatus
 
 from aiokafkawire import (
     Client,
@@ -194,6 +195,43 @@ async def test_a_drain_that_lasts_too_long_after_a_signal_is_cancelled(kafka: Cl
         await anyio.sleep_forever()
 
     summary = await process(kafka, handle, handle_signals=True, drain_timeout=0.2, concurrency=1)
+    assert (summary.processed, summary.in_hand) == (0, COUNT)
+
+
+async def fail_in_the_end(*, task_status: TaskStatus[None]) -> None:
+    try:
+        task_status.started()
+        await anyio.sleep_forever()
+    finally:
+        raise ValueError
+
+
+async def sleep_in_a_nursery() -> None:
+    """Raise a group of cancellations when cancelled, as trio does."""
+    trio = pytest.importorskip("trio")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(anyio.sleep_forever)
+
+
+async def sleep_beside_a_task_that_fails() -> None:
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(fail_in_the_end)
+        await anyio.sleep_forever()
+
+
+@pytest.mark.parametrize("sleep", [sleep_in_a_nursery, sleep_beside_a_task_that_fails])
+async def test_a_handler_with_tasks_that_is_cancelled_does_not_end_the_call_with_an_error(
+    kafka: Client, sleep: Callable[[], Awaitable[None]]
+) -> None:
+    if sleep is sleep_in_a_nursery and sniffio.current_async_library() != "trio":
+        pytest.skip("a nursery is trio's")
+    stop = anyio.Event()
+
+    async def handle(record: Any) -> None:
+        stop.set()
+        await sleep()
+
+    summary = await process(kafka, handle, stop=stop, drain_timeout=0.1, concurrency=1)
     assert (summary.processed, summary.in_hand) == (0, COUNT)
 
 
