@@ -105,15 +105,17 @@ async def test_any_exception_of_a_handler_is_raised_once_the_others_have_finishe
     assert await committed(kafka) == 0
 
 
+@pytest.mark.parametrize("share", [False, True], ids=["group", "share"])
 @pytest.mark.parametrize("error", [Stopped(), SystemExit(3), asyncio.CancelledError()], ids=repr)
 async def test_any_exception_of_a_deserializer_is_raised_and_the_client_stays_open(
-    kafka: Client, error: BaseException
+    broker: Broker, kafka: Client, error: BaseException, share: bool
 ) -> None:
     async def handle(record: Any) -> None: ...
 
+    broker._cluster.configs.replace(ConfigKind.GROUP, "g", {"share.auto.offset.reset": "earliest"})
     is_stray = isinstance(error, asyncio.CancelledError) and sniffio.current_async_library() != "trio"
     with pytest.raises(KafkaError if is_stray else type(error)):
-        await process(kafka, handle, value_deserializer=Raising(error))
+        await process(kafka, handle, value_deserializer=Raising(error), share=share)
     assert await kafka.admin.list_topics()
 
 
