@@ -347,6 +347,10 @@ class GroupSource:
 
     async def _on_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
         """Wait for the running handlers of these partitions, commit what is finished, and let go of them."""
+        assert self._run is not None  # the run opens the source
+        if self._run.was_cancelled:  # handlers may have returned since then, so that their records seem to be finished
+            self._forget(partitions)
+            return
         self._lanes.drop(partitions, running=False)
         self._waiting.hold(partitions)
         try:

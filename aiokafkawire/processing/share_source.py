@@ -9,6 +9,7 @@ from ..errors import AcknowledgementFailed, DeserializationError, RequestTimeout
 from ..event_log import EventLog, TroubleLog
 from ..records.batch import ConsumerRecord
 from ..records.deserialization import RecordDeserializer
+from ..runtime import is_being_cancelled
 from ..serialization import AnyDeserializer, SerializationContext, knows_record
 from ..share._implementation import ShareRecord
 from ..share.acknowledgements import Acknowledge
@@ -99,7 +100,9 @@ class ShareSource:
 
     def finished(self, work: Work[Any]) -> None:
         """Accept the records of a work, unless the handler has rejected them."""
-        self._acknowledge(work, Acknowledge.ACCEPT)
+        # A handler may have returned since the call is cancelled: then the consumer releases the records.
+        if not is_being_cancelled():
+            self._acknowledge(work, Acknowledge.ACCEPT)
 
     def reject(self, work: Work[Any]) -> bool:
         """Reject the records of a work."""

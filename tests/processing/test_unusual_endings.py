@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -235,6 +236,30 @@ async def test_a_handler_with_tasks_that_is_cancelled_does_not_end_the_call_with
 
     summary = await process(kafka, handle, stop=stop, drain_timeout=0.1, concurrency=1)
     assert (summary.processed, summary.in_hand) == (0, COUNT)
+
+
+@pytest.mark.parametrize("share", [False, True], ids=["group", "share"])
+async def test_records_whose_handler_returns_since_the_call_is_cancelled_are_not_finished(
+    broker: Broker, kafka: Client, share: bool
+) -> None:
+    broker._cluster.configs.replace(ConfigKind.GROUP, "g", {"share.auto.offset.reset": "earliest"})
+    scope, stop, done = anyio.CancelScope(), anyio.Event(), set[bytes]()
+
+    async def handle_wrongly(record: Any) -> None:
+        scope.cancel()
+        with suppress(anyio.get_cancelled_exc_class()):
+            await anyio.sleep_forever()
+
+    async def handle(record: Any) -> None:
+        done.add(record.value)
+        if len(done) == COUNT:
+            stop.set()
+
+    with scope:
+        await process(kafka, handle_wrongly, share=share)
+    assert scope.cancelled_caught
+    with anyio.fail_after(10):
+        await process(kafka, handle, share=share, stop=stop)
 
 
 async def test_the_topics_for_failed_records_must_exist_and_a_stop_does_not_wait_for_them(
