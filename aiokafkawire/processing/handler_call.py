@@ -66,7 +66,7 @@ class HandlerCall:
         with nullcontext() if tracing is None else tracing.processing(records, self.group):
             with anyio.move_on_after(self._timeout) as limit:
                 await self._run(records)
-            if limit.cancelled_caught:
+            if limit.cancel_called:  # also if the handler has caught the cancellation, and returned
                 raise TimeoutError(f"the handler did not return within {self._timeout:g} s (handler_timeout)")
 
     async def _run(self, records: list[Any]) -> None:

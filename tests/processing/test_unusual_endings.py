@@ -262,6 +262,22 @@ async def test_records_whose_handler_returns_since_the_call_is_cancelled_are_not
         await process(kafka, handle, share=share, stop=stop)
 
 
+async def test_a_handler_that_returns_since_its_time_is_over_has_failed(kafka: Client) -> None:
+    stop, calls = anyio.Event(), 0
+
+    async def handle(record: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            with suppress(anyio.get_cancelled_exc_class()):
+                await anyio.sleep_forever()
+        if calls == COUNT + 1:
+            stop.set()
+
+    summary = await process(kafka, handle, stop=stop, handler_timeout=0.1)
+    assert (summary.processed, summary.retried) == (COUNT, 1)
+
+
 async def test_the_topics_for_failed_records_must_exist_and_a_stop_does_not_wait_for_them(
     broker: Broker, kafka: Client
 ) -> None:
