@@ -13,7 +13,7 @@ from ..cluster.cluster import Cluster
 from ..errors import KafkaError
 from ..runtime import Runtime, was_cancelled
 
-__all__ = ("HandlerCall",)
+__all__ = ("HandlerCall", "cancellation_in")
 
 
 class HandlerCall:
@@ -89,7 +89,7 @@ class HandlerCall:
             ) from error
         except BaseExceptionGroup as group:
             # As of a nursery of trio that is cancelled, perhaps with errors of its tasks meanwhile.
-            cancelled = _cancellation_in(group)
+            cancelled = cancellation_in(group)
             if cancelled is None or not was_cancelled():
                 raise
             raise cancelled from None
@@ -130,7 +130,7 @@ class HandlerCall:
 _DEFAULT_OFFLOAD: Callable[..., Awaitable[Any]] = Runtime().offload
 
 
-def _cancellation_in(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+def cancellation_in(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
     """Return a cancellation in the group; None if there is none, or an exception that ends programs as well."""
     cancelled, others = group.split(anyio.get_cancelled_exc_class())
     if cancelled is None or not (others is None or isinstance(others, Exception)):

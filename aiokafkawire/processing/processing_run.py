@@ -12,6 +12,7 @@ import anyio.abc
 from ..errors import KafkaError, UsageError
 from ..event_log import EventLog
 from ..runtime import is_being_cancelled
+from .handler_call import cancellation_in
 from .handler_pool import HandlerPool
 from .health import ProcessingHealth, processing_health
 from .lanes import Lanes, Work
@@ -163,6 +164,10 @@ class ProcessingRun:
             error.__cause__ = cancelled
             self.fail(error)
         except BaseException as error:  # such as SystemExit from a deserializer: what runs is finished first
+            if isinstance(error, BaseExceptionGroup) and is_being_cancelled():
+                found = cancellation_in(error)
+                if found is not None:
+                    raise found from None
             self.fail(error)
 
     async def _watch_stop(self, stop: anyio.Event) -> None:

@@ -262,6 +262,24 @@ async def test_records_whose_handler_returns_since_the_call_is_cancelled_are_not
         await process(kafka, handle, share=share, stop=stop)
 
 
+@pytest.mark.parametrize("sleep", [sleep_in_a_nursery, sleep_beside_a_task_that_fails])
+async def test_a_report_of_progress_with_tasks_is_cut_off_by_the_end(
+    kafka: Client, sleep: Callable[[], Awaitable[None]]
+) -> None:
+    if sniffio.current_async_library() != "trio":
+        pytest.skip("cancellations are in groups on trio alone")
+    stop = anyio.Event()
+
+    async def handle(record: Any) -> None: ...
+
+    async def report(summary: ProcessSummary) -> None:
+        stop.set()
+        await sleep()
+
+    summary = await process(kafka, handle, stop=stop, on_progress=report)
+    assert summary.processed == COUNT
+
+
 async def test_a_handler_that_returns_since_its_time_is_over_has_failed(kafka: Client) -> None:
     stop, calls = anyio.Event(), 0
 
