@@ -24,7 +24,7 @@ from .partitions_in_hand import PartitionsInHand, offsets_of
 from .processing_run import ProcessingRun
 from .retry_topics import RetryTopics
 from .undeserializable_records import deserialize_again
-from .unreadable_record import UnreadableRecord
+from .unreadable_record import UnreadableRecord, failed_partition
 from .waiting_records import WaitingRecords
 
 __all__ = ("GroupSource",)
@@ -125,7 +125,9 @@ class GroupSource:
             try:
                 records = await self._poll()
             except DeserializationError as error:
-                records = [UnreadableRecord(error)]
+                # Its partition may have been lost since it was read: then another member handles it.
+                is_assigned = self._consumer._positions.get(failed_partition(error)) is not None
+                records = [UnreadableRecord(error)] if is_assigned else []
             except RequestTimeout as error:
                 self._no_answer(error)
                 continue
