@@ -39,6 +39,7 @@ from .event_log import EventLog
 from .producer.producer import Producer
 from .producer.transaction import Transaction
 from .records.batch import ConsumerRecord
+from .runtime import stray_cancellation, was_cancelled
 from .transform_ends import TransformEnds
 from .transform_recovery import Recovery, recovery_after, transactional_id_of
 from .types import Headers, OffsetAndMetadata, OffsetSpec, TopicPartition
@@ -142,8 +143,8 @@ class TransformLoop:
         consumer._iteration.tracing, self._group = None, consumer._config.group_id
         self._in_hand = RecordsInHand(consumer)
         self._commits_beginnings = consumer._config.auto_offset_reset != "earliest"
-        # The partitions that have a committed offset.
-        self._begun: set[TopicPartition] = set()
+        # The partitions whose beginning is committed, by the seek or assignment that it belongs to.
+        self._begun: dict[TopicPartition, int] = {}
         self._max_records, self._interval = max_records, commit_interval_ms / 1000
         self._ends: TransformEnds | None = None
         self._next_lookup = 0.0
@@ -199,8 +200,11 @@ class TransformLoop:
             if self._commits_beginnings:
                 await self._commit_beginnings()
             records = await self._gather()
+            if not records:
+                # Batches may have no records, as after compaction: a rebalance must not wait for their partitions.
+                self._in_hand.release()
             # After a stop, the gathered records are not processed; the next run reads them again.
-            if records and not self._stop.is_set():
+            elif not self._stop.is_set():
                 await self._transform(records)
 
     async def _transform(self, records: _Records) -> None:
@@ -230,30 +234,31 @@ class TransformLoop:
         self._in_hand.go_back(first)
 
     async def _commit_beginnings(self) -> None:
-        """Commit where partitions begin that have no commit.
+        """Commit where partitions begin that have no commit, or one that is out of range.
 
         Without it, the next owner would begin as ``auto_offset_reset`` says: with "latest" after records that were
         written meanwhile.
         """
-        unknown = [partition for partition in self._consumer.assignment if partition not in self._begun]
-        if not unknown:
+        epochs = {at: epoch for at, epoch in self._in_hand.placed.items() if self._begun.get(at) != epoch}
+        if not epochs:
             return
         try:
-            committed = await self._consumer.committed(unknown, timeout=_LOOKUP_TIMEOUT)
+            committed = await self._consumer.committed(epochs, timeout=_LOOKUP_TIMEOUT)
         except RequestTimeout:  # the next call tries again
             return
-        self._begun.update(partition for partition, at in committed.items() if at is not None)
-        positions = self._consumer.positions()
+        positions, placed = self._consumer.positions(), self._in_hand.placed
+        found = {at: positions[at] for at, epoch in epochs.items() if placed.get(at) == epoch}
         beginnings = {
-            partition: positions[partition]
-            for partition in self._consumer.assignment
-            if partition in positions and partition in committed and committed[partition] is None
+            partition: position
+            for partition, position in found.items()
+            if (at := committed[partition]) is None or at.offset != position.offset
         }
+        self._begun.update((at, epochs[at]) for at in found if at not in beginnings)
         if not beginnings:
             return
         self._in_hand.keep(beginnings)
         if await self._write([], beginnings) is _Outcome.COMMITTED:
-            self._begun.update(beginnings)
+            self._begun.update((at, epochs[at]) for at in beginnings)
         self._in_hand.release()
 
     # --- the end -----------------------------------------------------------------------------------------
@@ -316,10 +321,16 @@ class TransformLoop:
     async def _processed(self, records: _Records) -> list[OutgoingRecord]:
         tracing = self._cluster.tracing
         with nullcontext() if tracing is None else tracing.processing(records, self._group):
-            # A list of its own: if it is used up, the records are still counted, and read again after an abort.
-            result = self._process(records.copy())
-            if isinstance(result, Awaitable):
-                result = await result
+            try:
+                # A list of its own: if it is used up, the records are still counted, and read again after an abort.
+                result = self._process(records.copy())
+                if isinstance(result, Awaitable):
+                    result = await result
+            except anyio.get_cancelled_exc_class() as cancelled:
+                if was_cancelled():
+                    raise
+                # Such as of a task that it has cancelled and awaits: it would end the call as if it were cancelled.
+                raise stray_cancellation("process", cancelled) from cancelled
         outgoing = list(result) if isinstance(result, Iterable) else None
         if outgoing is None or not all(isinstance(record, OutgoingRecord) for record in outgoing):
             raise UsageError(f"process must return an iterable of OutgoingRecord, such as a list; got {result!r:.200}")

@@ -32,6 +32,11 @@ class RecordsInHand:
         for partition in partitions:
             self._iteration.keep(self._positions.require(partition))
 
+    @property
+    def placed(self) -> dict[TopicPartition, int]:
+        """The partitions that have a position, each with a number that changes with each seek and assignment."""
+        return {state.partition: state.epoch for state in self._positions if state.position is not None}
+
     def release(self) -> None:
         """Finish the records in hand, so that their partitions may be revoked."""
         self._iteration.release()

@@ -30,6 +30,8 @@ class FinishedRecords:
     """Their offsets, in ascending order."""
     leader_epoch: int | None = None
     """The newest leader epoch of them; None if it is not known."""
+    epoch_before: int | None = None
+    """The leader epoch of the record before the committed offset; None if it is not known."""
 
 
 MAX_METADATA_BYTES: Final = 4096
@@ -67,9 +69,12 @@ def encode_metadata(
     return _PREFIX + b64encode(data).decode() if len(data) > first_length else ""
 
 
-def decode_metadata(offset: int, text: str) -> FinishedRecords:
-    """Return what is finished after the committed ``offset``; nothing if the text has another origin or is damaged."""
-    nothing = FinishedRecords(offset)
+def decode_metadata(offset: int, text: str, epoch_before: int | None = None) -> FinishedRecords:
+    """Return what is finished after the committed ``offset``; nothing if the text has another origin or is damaged.
+
+    ``epoch_before`` is the leader epoch of the commit.
+    """
+    nothing = FinishedRecords(offset, epoch_before=epoch_before)
     if not text.startswith(_PREFIX):
         return nothing
     try:
@@ -84,7 +89,9 @@ def decode_metadata(offset: int, text: str) -> FinishedRecords:
         start = end + gap
         end = start + length
         found.append((start, end))
-    return FinishedRecords(offset, found, numbers[1] - 1 if numbers[1] else None) if end <= _MAX_OFFSET else nothing
+    if end > _MAX_OFFSET:
+        return nothing
+    return FinishedRecords(offset, found, numbers[1] - 1 if numbers[1] else None, epoch_before)
 
 
 def _append(data: bytearray, number: int) -> None:

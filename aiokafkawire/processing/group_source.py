@@ -24,7 +24,7 @@ from .partitions_in_hand import PartitionsInHand, offsets_of
 from .processing_run import ProcessingRun
 from .retry_topics import RetryTopics
 from .undeserializable_records import deserialize_again
-from .unreadable_record import UnreadableRecord
+from .unreadable_record import UnreadableRecord, failed_partition
 from .waiting_records import WaitingRecords
 
 __all__ = ("GroupSource",)
@@ -125,7 +125,9 @@ class GroupSource:
             try:
                 records = await self._poll()
             except DeserializationError as error:
-                records = [UnreadableRecord(error)]
+                # Its partition may have been lost since it was read: then another member handles it.
+                is_assigned = self._consumer._positions.get(failed_partition(error)) is not None
+                records = [UnreadableRecord(error)] if is_assigned else []
             except RequestTimeout as error:
                 self._no_answer(error)
                 continue
@@ -296,14 +298,15 @@ class GroupSource:
                     self._partitions.committed({at: part for at, part in progress.items() if at not in left_out})
                     return
 
-    def _position(self, partition: TopicPartition) -> int | None:
+    def _position(self, partition: TopicPartition) -> OffsetAndMetadata | None:
         """Return the consumer's position if all records before it are tracked, as while the reading task waits."""
         if partition in self._waiting:
             return None
-        iteration = self._consumer._iteration
-        if not iteration.waiting or iteration.pending_errors or self._consumer._positions.get(partition) is None:
+        iteration, state = self._consumer._iteration, self._consumer._positions.get(partition)
+        if not iteration.waiting or iteration.pending_errors or state is None:
             return None
-        return self._consumer.position(partition)
+        offset = self._consumer.position(partition)
+        return None if offset is None else OffsetAndMetadata(offset, leader_epoch=state.leader_epoch)
 
     # --- rebalances --------------------------------------------------------------------------------------------
 
@@ -314,10 +317,12 @@ class GroupSource:
         with anyio.move_on_after(self._revoke_seconds):  # calls that were cancelled when the partitions were lost
             await self._pool.wait_until_idle(partitions)
         for partition, committed in (await self._committed(partitions)).items():
-            finished = None if committed is None else decode_metadata(committed.offset, committed.metadata)
-            self._track(partition, finished)
+            finished = None
             if committed is None:
                 self._dirty.set()  # where the partition begins is committed, too
+            else:
+                finished = decode_metadata(committed.offset, committed.metadata, committed.leader_epoch)
+            self._track(partition, finished)
         self._pause_full()
 
     async def _committed(
@@ -344,6 +349,10 @@ class GroupSource:
 
     async def _on_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
         """Wait for the running handlers of these partitions, commit what is finished, and let go of them."""
+        assert self._run is not None  # the run opens the source
+        if self._run.was_cancelled:  # handlers may have returned since then, so that their records seem to be finished
+            self._forget(partitions)
+            return
         self._lanes.drop(partitions, running=False)
         self._waiting.hold(partitions)
         try:

@@ -13,7 +13,7 @@ from ..cluster.cluster import Cluster
 from ..errors import KafkaError
 from ..runtime import Runtime, was_cancelled
 
-__all__ = ("HandlerCall",)
+__all__ = ("HandlerCall", "cancellation_in")
 
 
 class HandlerCall:
@@ -45,7 +45,8 @@ class HandlerCall:
         self._is_async = _is_coroutine_function(handle)
         self._awaited, self._most_threads = 0, threads
         self._threads: set[object] = set()
-        self._limiter = None if self._is_async else anyio.CapacityLimiter(threads)
+        # Trio counts the threads that go on after their calls were cancelled, too.
+        self._limiter = None if self._is_async else anyio.CapacityLimiter(2 * threads)
 
     def __call__(self, records: list[Any]) -> Awaitable[None]:
         """Let the handler process the records.
@@ -65,7 +66,7 @@ class HandlerCall:
         with nullcontext() if tracing is None else tracing.processing(records, self.group):
             with anyio.move_on_after(self._timeout) as limit:
                 await self._run(records)
-            if limit.cancelled_caught:
+            if limit.cancel_called:  # also if the handler has caught the cancellation, and returned
                 raise TimeoutError(f"the handler did not return within {self._timeout:g} s (handler_timeout)")
 
     async def _run(self, records: list[Any]) -> None:
@@ -86,6 +87,12 @@ class HandlerCall:
             raise KafkaError(
                 f"the handler has raised {name}, and nobody has cancelled it: it may have awaited a cancelled task"
             ) from error
+        except BaseExceptionGroup as group:
+            # As of a nursery of trio that is cancelled, perhaps with errors of its tasks meanwhile.
+            cancelled = cancellation_in(group)
+            if cancelled is None or not was_cancelled():
+                raise
+            raise cancelled from None
 
     @property
     def abandoned(self) -> int:
@@ -121,6 +128,17 @@ class HandlerCall:
 
 
 _DEFAULT_OFFLOAD: Callable[..., Awaitable[Any]] = Runtime().offload
+
+
+def cancellation_in(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
+    """Return a cancellation in the group; None if there is none, or an exception that ends programs as well."""
+    cancelled, others = group.split(anyio.get_cancelled_exc_class())
+    if cancelled is None or not (others is None or isinstance(others, Exception)):
+        return None
+    found: BaseException = cancelled
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    return found
 
 
 def _is_coroutine_function(function: object) -> bool:

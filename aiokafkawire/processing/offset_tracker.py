@@ -38,6 +38,7 @@ class OffsetTracker:
         self._begin = 0 if finished is None else finished.offset
         self._finished_before = [] if finished is None else list(finished.ranges)
         self._finished_epoch = None if finished is None else finished.leader_epoch
+        self._epoch_of_commit = None if finished is None else finished.epoch_before
         self._end: int | None = None
         # The first offset of each leader epoch, for the epoch of the record before the committed offset.
         self._epochs: list[tuple[int, int | None]] = []
@@ -95,7 +96,9 @@ class OffsetTracker:
         del self._unfinished[at]
         self._uncommitted += 1
 
-    def progress(self, position: int | None = None, *, limit: int = MAX_METADATA_BYTES) -> Progress | None:
+    def progress(
+        self, position: OffsetAndMetadata | None = None, *, limit: int = MAX_METADATA_BYTES
+    ) -> Progress | None:
         """Return what to commit; None if the last commit says the same.
 
         Args:
@@ -104,22 +107,26 @@ class OffsetTracker:
             limit: the largest size of the metadata in bytes.
         """
         if self._end is None:
-            return self._beginning(position)
-        end = self._end if position is None else max(self._end, position)
+            return self._beginning(position, limit)
+        end = self._end if position is None else max(self._end, position.offset)
         offset = self._unfinished[0] if self._unfinished else end
         metadata = encode_metadata(offset, self._ranges(offset, end), limit, leader_epoch=self._newest_epoch())
         commit = OffsetAndMetadata(offset, metadata, self._epoch_before(offset))
         return None if commit == self._committed else Progress(self, commit, self._uncommitted)
 
-    def _beginning(self, position: int | None) -> Progress | None:
-        """Return where the group begins, for a partition without a commit; None if that is not known.
+    def _beginning(self, position: OffsetAndMetadata | None, limit: int) -> Progress | None:
+        """Return where the group begins, if its commit is not there; None if it is, or if that is not known.
 
-        Without it, the next owner would begin as ``auto_offset_reset`` says: with "latest" after records that were
-        written meanwhile.
+        There may be no commit, or one that is out of range. Without this one, the next owner would begin as
+        ``auto_offset_reset`` says: with "latest" after records that were written meanwhile.
         """
-        if self._has_commit or position is None:
+        if position is None or (self._has_commit and position.offset == self._begin):
             return None
-        commit = OffsetAndMetadata(position)
+        offset = position.offset
+        if offset < self._begin:  # the log has lost its end
+            self._finished_before.clear()
+        metadata = encode_metadata(offset, self._ranges(offset, offset), limit, leader_epoch=self._finished_epoch)
+        commit = OffsetAndMetadata(offset, metadata, position.leader_epoch)
         return None if commit == self._committed else Progress(self, commit, 0)
 
     def committed(self, progress: Progress) -> None:
@@ -162,4 +169,6 @@ class OffsetTracker:
         if at > 1:
             del self._epochs[: at - 1]
             at = 1
-        return self._epochs[0][1] if at else None
+        if at:
+            return self._epochs[0][1]
+        return self._epoch_of_commit if offset == self._begin else None

@@ -83,7 +83,7 @@ class PartitionsInHand:
     def progress(
         self,
         partitions: Collection[TopicPartition] | None = None,
-        position: Callable[[TopicPartition], int | None] = lambda _: None,
+        position: Callable[[TopicPartition], OffsetAndMetadata | None] = lambda _: None,
     ) -> dict[TopicPartition, Progress]:
         """Return what to commit of these partitions, by default of all; without those that the last commit covers."""
         found = {}

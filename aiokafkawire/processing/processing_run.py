@@ -12,6 +12,7 @@ import anyio.abc
 from ..errors import KafkaError, UsageError
 from ..event_log import EventLog
 from ..runtime import is_being_cancelled
+from .handler_call import cancellation_in
 from .handler_pool import HandlerPool
 from .health import ProcessingHealth, processing_health
 from .lanes import Lanes, Work
@@ -60,6 +61,8 @@ class ProcessingRun:
         self._drain = anyio.CancelScope()
         self._error: BaseException | None = None
         self._readers: anyio.abc.TaskGroup | None = None
+        self.was_cancelled: bool = False
+        """Whether the run was cancelled from outside; what handlers do since then does not count."""
         self.pool: HandlerPool
         """Calls the handler; set before :meth:`run`."""
 
@@ -69,6 +72,16 @@ class ProcessingRun:
         Raises:
             BaseException: the error that has ended the run.
         """
+        try:
+            await self._run()
+        except BaseException:  # all other errors are in ``_error``
+            self.was_cancelled = True
+            raise
+        if self._error is not None:
+            raise self._error
+        return self.summary()
+
+    async def _run(self) -> None:
         async with anyio.create_task_group() as tasks:
             if self._handle_signals:
                 await tasks.start(self._watch_signals)
@@ -83,9 +96,6 @@ class ProcessingRun:
                 self._readers.cancel_scope.cancel()
             await self._finish()
             tasks.cancel_scope.cancel()
-        if self._error is not None:
-            raise self._error
-        return self.summary()
 
     async def _open(self) -> None:
         await self._prepare()
@@ -154,6 +164,10 @@ class ProcessingRun:
             error.__cause__ = cancelled
             self.fail(error)
         except BaseException as error:  # such as SystemExit from a deserializer: what runs is finished first
+            if isinstance(error, BaseExceptionGroup) and is_being_cancelled():
+                found = cancellation_in(error)
+                if found is not None:
+                    raise found from None
             self.fail(error)
 
     async def _watch_stop(self, stop: anyio.Event) -> None:

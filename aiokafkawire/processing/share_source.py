@@ -9,6 +9,7 @@ from ..errors import AcknowledgementFailed, DeserializationError, RequestTimeout
 from ..event_log import EventLog, TroubleLog
 from ..records.batch import ConsumerRecord
 from ..records.deserialization import RecordDeserializer
+from ..runtime import is_being_cancelled
 from ..serialization import AnyDeserializer, SerializationContext, knows_record
 from ..share._implementation import ShareRecord
 from ..share.acknowledgements import Acknowledge
@@ -99,7 +100,9 @@ class ShareSource:
 
     def finished(self, work: Work[Any]) -> None:
         """Accept the records of a work, unless the handler has rejected them."""
-        self._acknowledge(work, Acknowledge.ACCEPT)
+        # A handler may have returned since the call is cancelled: then the consumer releases the records.
+        if not is_being_cancelled():
+            self._acknowledge(work, Acknowledge.ACCEPT)
 
     def reject(self, work: Work[Any]) -> bool:
         """Reject the records of a work."""
@@ -150,22 +153,35 @@ class _Lenient:
             if not self._knows_record:
                 return self._call(data)
             found = self._call(data, context)
-        except Exception as error:
-            return Undeserialized(error)
+        except BaseException as error:
+            return _undeserialized(error)
         return _awaited(found) if isinstance(found, Awaitable) else found
 
 
 async def _awaited(result: Awaitable[Any]) -> Any:
     try:
         return await result
-    except Exception as error:
-        return Undeserialized(error)
+    except BaseException as error:
+        return _undeserialized(error)
+
+
+def _undeserialized(error: BaseException) -> Undeserialized:
+    """Return the place of what could not be deserialized; raise a cancellation."""
+    if isinstance(error, anyio.get_cancelled_exc_class()):
+        raise error
+    return Undeserialized(error)
 
 
 def _unreadable(record: Any) -> UnreadableRecord | None:
-    """Return the record as one that cannot be read, if its key or value could not be deserialized."""
+    """Return the record as one that cannot be read, if its key or value could not be deserialized.
+
+    Raises:
+        BaseException: what the deserializer has raised is no Exception, and ends the processing.
+    """
     for failed, part in (("key", record.key), ("value", record.value)):
         if isinstance(part, Undeserialized):
+            if not isinstance(part.error, Exception):
+                raise part.error
             partition = TopicPartition(record.topic, record.partition)
             error = DeserializationError(
                 f"the {failed} of {partition} at offset {record.offset} cannot be deserialized: {part.error!r:.200}",

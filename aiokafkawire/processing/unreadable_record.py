@@ -14,7 +14,7 @@ __all__ = ("Undeserialized", "UnreadableRecord", "failed_partition")
 class Undeserialized:
     """The place of a key or value whose deserializer has failed."""
 
-    error: Exception
+    error: BaseException
 
 
 @attrs.frozen(eq=False)

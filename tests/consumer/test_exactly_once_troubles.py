@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import pytest
+import sniffio
 from support.clusters import QUICK
 from support.committed import committed
 from support.fetching import numbers
@@ -155,6 +157,24 @@ def test_a_commit_whose_outcome_nobody_knows_ends_it_and_the_next_run_finds_out(
         assert await loop.outcome() == numbers(0, 100)
 
 
+async def test_a_cancellation_of_its_own_does_not_end_it_as_if_it_were_cancelled() -> None:
+    if sniffio.current_async_library() == "trio":
+        pytest.skip("trio's users cannot make a Cancelled")
+
+    async def process(records: list[ConsumerRecord[bytes, bytes]]) -> list[OutgoingRecord]:
+        task = asyncio.create_task(anyio.sleep_forever())
+        task.cancel()
+        await task
+        return []
+
+    async with looping() as loop:
+        loop.process = process  # type: ignore[assignment,method-assign]
+        with pytest.raises(KafkaError, match="process has raised CancelledError, and nobody has cancelled it"):
+            await loop.run()
+        del loop.process
+        assert await loop.run() == 100
+
+
 def test_a_rebalance_ends_gathering() -> None:
     @in_virtual_time()
     async def _(loop: Loop) -> None:
@@ -183,6 +203,42 @@ def test_a_rebalance_ends_gathering() -> None:
                 await gathered.wait()
             tasks.cancel_scope.cancel()
         assert sorted(map(str, processed)) == ["b'1'", "b'2'"]
+
+
+def test_a_rebalance_does_not_wait_for_a_batch_without_records() -> None:
+    """As at the end of a compacted log."""
+
+    @in_virtual_time()
+    async def _(loop: Loop) -> None:
+        loop.broker.create_topic("more", partitions=2, configs={"cleanup.policy": "compact"})
+        async with loop.kafka.producer() as producer:
+            for index in (0, 1):
+                await producer.send_many("more", [b"old", None], keys=[b"a", b"b"], partition=index)
+            loop.broker.compact("more", keep_tombstones=False)
+            await loop.kafka.admin.alter_consumer_group_offsets("h", {TopicPartition("more", at): 1 for at in (0, 1)})
+            processed: list[bytes | None] = []
+            both = anyio.Event()
+
+            def process(records: list[ConsumerRecord[bytes, bytes]]) -> list[OutgoingRecord]:
+                processed.extend(record.value for record in records)
+                if len(processed) == 2:
+                    both.set()
+                return []
+
+            async def run() -> None:
+                await loop.kafka.transform("more", process, group_id="h", transactional_id="h")
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(run)
+                await anyio.sleep(10)
+                tasks.start_soon(run)
+                await anyio.sleep(10)
+                for index in (0, 1):
+                    await producer.send("more", b"new", key=b"c", partition=index)
+                with anyio.fail_after(60):
+                    await both.wait()
+                tasks.cancel_scope.cancel()
+        assert processed == [b"new", b"new"]
 
 
 async def test_a_source_that_cannot_be_read_ends_it() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from aiokafkawire import Client, KafkaError, Retry, SubscriptionPattern, TopicPartition, UsageError
+from aiokafkawire import Client, KafkaError, ProcessSummary, Retry, SubscriptionPattern, TopicPartition, UsageError
 from aiokafkawire.testing import Broker
 
 pytestmark = pytest.mark.anyio
@@ -70,6 +70,40 @@ async def test_threads_that_never_return_end_the_call_before_there_are_too_many(
     finally:
         release.set()
     assert len(calls) <= 4
+
+
+@pytest.mark.every_loop
+async def test_a_thread_that_goes_on_does_not_keep_another_call_from_its_own(kafka: Client) -> None:
+    release, both, stop = threading.Event(), threading.Barrier(2), anyio.Event()
+    found: list[ProcessSummary] = []
+
+    def handle(record: Any) -> None:
+        if record.value == b"0":
+            release.wait(60)
+        elif record.key is None:  # these two need each other
+            both.wait(60)
+
+    def stop_after_ten(summary: ProcessSummary) -> None:
+        if summary.processed + summary.dead_lettered == 10:
+            stop.set()
+
+    async def process() -> None:
+        arguments: Any = {"retry": Retry(attempts=1), "dead_letter_topic": "t.dead", "on_progress": stop_after_ten}
+        found.append(
+            await kafka.process("t", handle, group_id="g", concurrency=2, handler_timeout=1, stop=stop, **arguments)
+        )
+
+    try:
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks, kafka.producer() as producer:
+                tasks.start_soon(process)
+                async with kafka.consumer("t.dead", auto_offset_reset="earliest") as consumer:
+                    assert (await anext(consumer)).value == b"0"
+                await producer.send_many("t", [b"8", b"9"])
+    finally:
+        release.set()
+        both.abort()
+    assert [(summary.processed, summary.dead_lettered) for summary in found] == [(9, 1)]
 
 
 @pytest.mark.thorough

@@ -3,6 +3,7 @@
 from itertools import count
 
 import attrs
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -150,34 +151,52 @@ test_commits_cover_finished_records_alone_and_owners_repeat_none_of_them = Track
 
 
 def test_a_position_after_all_records_is_committed_once_they_are_finished() -> None:
-    tracker = OffsetTracker(FinishedRecords(3))
-    assert tracker.progress(7) is None
+    tracker, seven = OffsetTracker(FinishedRecords(3)), OffsetAndMetadata(7)
     tracker.add(3, leader_epoch=2)
-    early = tracker.progress(7)
+    early = tracker.progress(seven)
     assert early is not None
     assert early.commit.offset == 3
     tracker.finish(3)
-    progress = tracker.progress(7)
+    progress = tracker.progress(seven)
     assert progress is not None
     assert progress.commit == OffsetAndMetadata(7, "", 2)
     tracker.committed(progress)
-    assert tracker.progress(7) is None
+    assert tracker.progress(seven) is None
 
 
 def test_where_a_partition_without_a_commit_begins_is_committed_once() -> None:
-    tracker = OffsetTracker()
+    tracker, eight = OffsetTracker(), OffsetAndMetadata(8)
     assert tracker.progress() is None
-    beginning = tracker.progress(7)
+    beginning = tracker.progress(OffsetAndMetadata(7))
     assert beginning is not None
     assert beginning.commit == OffsetAndMetadata(7)
     tracker.committed(beginning)
-    assert tracker.progress(7) is None
+    assert tracker.progress(OffsetAndMetadata(7)) is None
     tracker.add(7)
-    assert tracker.progress(8) is None
+    assert tracker.progress(eight) is None
     tracker.finish(7)
-    progress = tracker.progress(8)
+    progress = tracker.progress(eight)
     assert progress is not None
     assert progress.commit.offset == 8
+
+
+@pytest.mark.parametrize(
+    ("begins_at", "metadata"),
+    [(10, None), (12, FinishedRecords(12, [(15, 20)], 3)), (17, FinishedRecords(17, [(17, 20)], 3)), (4, None)],
+)
+def test_a_partition_that_begins_elsewhere_than_at_its_commit_is_committed_there(
+    begins_at: int, metadata: FinishedRecords | None
+) -> None:
+    tracker = OffsetTracker(FinishedRecords(10, [(15, 20)], leader_epoch=3))
+    progress = tracker.progress(OffsetAndMetadata(begins_at, leader_epoch=5))
+    if begins_at == 10:
+        assert progress is None
+        return
+    assert progress is not None
+    assert (progress.commit.offset, progress.commit.leader_epoch) == (begins_at, 5)
+    assert decode_metadata(begins_at, progress.commit.metadata) == (metadata or FinishedRecords(begins_at))
+    tracker.committed(progress)
+    assert tracker.progress(OffsetAndMetadata(begins_at, leader_epoch=5)) is None
 
 
 def test_the_epoch_is_that_of_the_record_before_the_committed_offset() -> None:

@@ -83,3 +83,30 @@ async def test_new_records_are_handled_in_the_place_of_finished_ones(broker: Bro
         await write(kafka, *NEW)
         second = await kafka.process("t", handle, stop=handle.has_handled_all, **OPTIONS)
     assert (second.processed, second.skipped) == (4, 0)
+
+
+async def test_a_commit_keeps_its_leader_epoch_while_the_record_after_it_is_not_finished(
+    broker: Broker, kafka: Client
+) -> None:
+    """By the epoch the next owner finds that the log has lost records before the commit."""
+    seen: set[bytes] = set()
+
+    async def process_until(wanted: set[bytes]) -> None:
+        stop = anyio.Event()
+
+        async def handle(record: Any) -> None:
+            seen.add(record.value)
+            if wanted <= seen:
+                stop.set()
+            if record.value == b"lost 2":
+                await anyio.sleep_forever()
+
+        seen.clear()
+        await kafka.process("t", handle, stop=stop, **OPTIONS)
+
+    with anyio.fail_after(20):
+        await process_until({b"kept", b"lost 1", b"lost 2"})
+        await process_until({b"lost 2"})
+        broker.move_leader("t", 0, 2, unclean=True)
+        await write(kafka, *NEW)
+        await process_until({*NEW})

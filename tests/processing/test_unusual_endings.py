@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 import sniffio
+from anyio.abc import TaskStatus
 
 from aiokafkawire import (
     Client,
@@ -104,15 +106,17 @@ async def test_any_exception_of_a_handler_is_raised_once_the_others_have_finishe
     assert await committed(kafka) == 0
 
 
+@pytest.mark.parametrize("share", [False, True], ids=["group", "share"])
 @pytest.mark.parametrize("error", [Stopped(), SystemExit(3), asyncio.CancelledError()], ids=repr)
 async def test_any_exception_of_a_deserializer_is_raised_and_the_client_stays_open(
-    kafka: Client, error: BaseException
+    broker: Broker, kafka: Client, error: BaseException, share: bool
 ) -> None:
     async def handle(record: Any) -> None: ...
 
+    broker._cluster.configs.replace(ConfigKind.GROUP, "g", {"share.auto.offset.reset": "earliest"})
     is_stray = isinstance(error, asyncio.CancelledError) and sniffio.current_async_library() != "trio"
     with pytest.raises(KafkaError if is_stray else type(error)):
-        await process(kafka, handle, value_deserializer=Raising(error))
+        await process(kafka, handle, value_deserializer=Raising(error), share=share)
     assert await kafka.admin.list_topics()
 
 
@@ -195,6 +199,101 @@ async def test_a_drain_that_lasts_too_long_after_a_signal_is_cancelled(kafka: Cl
 
     summary = await process(kafka, handle, handle_signals=True, drain_timeout=0.2, concurrency=1)
     assert (summary.processed, summary.in_hand) == (0, COUNT)
+
+
+async def fail_in_the_end(*, task_status: TaskStatus[None]) -> None:
+    try:
+        task_status.started()
+        await anyio.sleep_forever()
+    finally:
+        raise ValueError
+
+
+async def sleep_in_a_nursery() -> None:
+    """Raise a group of cancellations when cancelled, as trio does."""
+    trio = pytest.importorskip("trio")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(anyio.sleep_forever)
+
+
+async def sleep_beside_a_task_that_fails() -> None:
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(fail_in_the_end)
+        await anyio.sleep_forever()
+
+
+@pytest.mark.parametrize("sleep", [sleep_in_a_nursery, sleep_beside_a_task_that_fails])
+async def test_a_handler_with_tasks_that_is_cancelled_does_not_end_the_call_with_an_error(
+    kafka: Client, sleep: Callable[[], Awaitable[None]]
+) -> None:
+    if sleep is sleep_in_a_nursery and sniffio.current_async_library() != "trio":
+        pytest.skip("a nursery is trio's")
+    stop = anyio.Event()
+
+    async def handle(record: Any) -> None:
+        stop.set()
+        await sleep()
+
+    summary = await process(kafka, handle, stop=stop, drain_timeout=0.1, concurrency=1)
+    assert (summary.processed, summary.in_hand) == (0, COUNT)
+
+
+@pytest.mark.parametrize("share", [False, True], ids=["group", "share"])
+async def test_records_whose_handler_returns_since_the_call_is_cancelled_are_not_finished(
+    broker: Broker, kafka: Client, share: bool
+) -> None:
+    broker._cluster.configs.replace(ConfigKind.GROUP, "g", {"share.auto.offset.reset": "earliest"})
+    scope, stop, done = anyio.CancelScope(), anyio.Event(), set[bytes]()
+
+    async def handle_wrongly(record: Any) -> None:
+        scope.cancel()
+        with suppress(anyio.get_cancelled_exc_class()):
+            await anyio.sleep_forever()
+
+    async def handle(record: Any) -> None:
+        done.add(record.value)
+        if len(done) == COUNT:
+            stop.set()
+
+    with scope:
+        await process(kafka, handle_wrongly, share=share)
+    assert scope.cancelled_caught
+    with anyio.fail_after(10):
+        await process(kafka, handle, share=share, stop=stop)
+
+
+@pytest.mark.parametrize("sleep", [sleep_in_a_nursery, sleep_beside_a_task_that_fails])
+async def test_a_report_of_progress_with_tasks_is_cut_off_by_the_end(
+    kafka: Client, sleep: Callable[[], Awaitable[None]]
+) -> None:
+    if sniffio.current_async_library() != "trio":
+        pytest.skip("cancellations are in groups on trio alone")
+    stop = anyio.Event()
+
+    async def handle(record: Any) -> None: ...
+
+    async def report(summary: ProcessSummary) -> None:
+        stop.set()
+        await sleep()
+
+    summary = await process(kafka, handle, stop=stop, on_progress=report)
+    assert summary.processed == COUNT
+
+
+async def test_a_handler_that_returns_since_its_time_is_over_has_failed(kafka: Client) -> None:
+    stop, calls = anyio.Event(), 0
+
+    async def handle(record: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            with suppress(anyio.get_cancelled_exc_class()):
+                await anyio.sleep_forever()
+        if calls == COUNT + 1:
+            stop.set()
+
+    summary = await process(kafka, handle, stop=stop, handler_timeout=0.1)
+    assert (summary.processed, summary.retried) == (COUNT, 1)
 
 
 async def test_the_topics_for_failed_records_must_exist_and_a_stop_does_not_wait_for_them(
