@@ -10,7 +10,7 @@ from ..argument_checks import check_flag, check_mapping, shown
 from ..errors import UsageError
 from ..types import ElectionType, TopicPartition, check_partition, normalize_partitions
 from .admin_base import AdminBase
-from .new_topics import check_replicas
+from .new_topics import checked_replicas
 from .outcomes import results_of
 
 if TYPE_CHECKING:
@@ -94,9 +94,9 @@ class PartitionAdmin(AdminBase):
         targets: dict[TopicPartition, Sequence[int] | None] = {}
         for given, replicas in reassignments.items():
             partition = check_partition(given)
+            targets[partition] = None
             if replicas is not None:
-                check_replicas(f"the brokers of {partition}", replicas)
-            targets[partition] = replicas
+                targets[partition] = checked_replicas(f"the brokers of {partition}", replicas)
         deadline = self._deadline(timeout)
         outcomes = await reassign_partitions(
             self._cluster, targets, deadline, change_replication_factor=allow_replication_factor_change

@@ -179,6 +179,13 @@ async def test_the_number_of_replicas_changes_only_if_it_may() -> None:
         assert (await admin.describe_topics("a"))["a"].partitions[0].replicas == (1, 2)
 
 
+async def test_the_brokers_of_a_move_may_come_from_an_iterator() -> None:
+    async with running() as (_, admin, _):
+        given: Any = iter([3, 2])
+        await admin.alter_partition_reassignments({ZERO: given})
+        assert (await admin.describe_topics("a"))["a"].partitions[0].replicas == (3, 2)
+
+
 async def test_the_controller_moves_partitions_and_is_waited_for() -> None:
     async with running() as (broker, admin, _):
         await broker.stop_node(1)
