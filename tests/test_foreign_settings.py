@@ -420,6 +420,14 @@ def test_a_setting_that_does_nothing_beside_the_others_leaves_a_trace(given: dic
             "ssl.truststore.location is set, but security_protocol is PLAINTEXT",
         ),
         (
+            {**LOGIN, "ssl.ca.location": "c", "ssl.truststore.type": "PEM", "ssl.truststore.location": "t"},
+            "ssl.truststore.location and ssl.ca.location are two sources of the same: set one of them",
+        ),
+        (
+            {**LOGIN, "ssl.certificate.location": "c", "ssl.keystore.type": "PEM", "ssl.keystore.location": "k"},
+            "ssl.keystore.location and ssl.certificate.location are two sources of the same: set one of them",
+        ),
+        (
             {"compression.type": "gzip", "compression.gzip.level": "12"},
             "compression.gzip.level must be a whole number from 1 to 9, or -1 for the default, got 12",
         ),

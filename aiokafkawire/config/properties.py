@@ -278,6 +278,12 @@ class _Reader:
             self._drop(client, "ssl_keystore_password", "ssl.keystore.type is PEM: ssl.key.password is the key's")
 
     def _rename(self, client: dict[str, Any], option: str, other: str) -> None:
+        """Give the option another name. Raise ConfigError if that one is given, too, and so would be lost."""
+        if client.get(other) is not None:
+            raise ConfigError(
+                f"{self.keys[option]} and {self.keys[other]} are two sources of the same: set one of them",
+                setting=other,
+            )
         client[other] = client.pop(option)
         self.keys[other] = self.keys[option]
 
