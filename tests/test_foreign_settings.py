@@ -402,6 +402,11 @@ def test_a_setting_that_does_nothing_beside_the_others_leaves_a_trace(given: dic
             "sasl.login.refresh.window.factor must be a number from 0.5 to 1.0, got nan",
         ),
         ({**LOGIN, "ssl.enabled.protocols": "TLSv1.2,TLSv1.1"}, "ssl.enabled.protocols must be a sequence of some of"),
+        ({**LOGIN, "ssl.enabled.protocols": 5}, "ssl.enabled.protocols must be a sequence of some of"),
+        ({**LOGIN, "ssl.enabled.protocols": [["TLSv1.2"]]}, "ssl.enabled.protocols must be a sequence of some of"),
+        ({"bootstrap.servers": 9092}, "bootstrap.servers must be 'host:port,host:port' or a list of 'host:port'"),
+        ({"bootstrap.servers": ["a:1", None]}, "bootstrap.servers must be 'host:port,host:port' or a list"),
+        ({**OIDC, "oauth_cb": "s3cret"}, "oauth_cb must be a function, not str"),
         ({"linger.ms": "1.x"}, "linger.ms must be a whole number, got '1.x'"),
         ({"max.poll.record": "5"}, "unknown property 'max.poll.record': did you mean max.poll.records?"),
         ({"auto.offset.reset": "first"}, "auto.offset.reset must be 'earliest'"),
@@ -455,6 +460,20 @@ def test_wrong_values_are_told(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError) as caught:
         settings_from(given)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "servers"),
+    [
+        ({}, ""),
+        ({"bootstrap.servers": None}, ""),
+        ({"bootstrap.servers": "a:1,b:2"}, "a:1,b:2"),
+        ({"bootstrap.servers": ["a:1", "b:2"]}, "a:1,b:2"),
+        ({"metadata.broker.list": ("a:1", "b:2")}, "a:1,b:2"),
+    ],
+)
+def test_bootstrap_servers_are_text_or_a_list(given: dict[str, Any], servers: str) -> None:
+    assert settings_from(given).bootstrap_servers == servers
 
 
 def test_the_numbers_of_64_bits_are_those_of_java() -> None:
