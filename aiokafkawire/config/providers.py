@@ -20,7 +20,7 @@ Provider: TypeAlias = Callable[[str, str], str]
 """A function that returns the value for a path and a key; the path is empty if the reference has none."""
 
 _MAX_SIZE: Final = 1024 * 1024
-_REFERENCE: Final = re.compile(r"\$\{([A-Za-z]\w*):(?:([^{}]*):)?([^{}:]+)\}")
+_REFERENCE: Final = re.compile(r"\$\{([A-Za-z][\w.-]*):(?:([^{}]*):)?([^{}:]+)\}")
 
 
 def resolved(text: str, providers: Mapping[str, Provider] | None = None) -> str:

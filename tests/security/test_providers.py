@@ -46,6 +46,13 @@ def test_what_is_commented_out_is_not_looked_up() -> None:
     assert found == {"client.id": "x#the it", "a": "the it"}
 
 
+@pytest.mark.parametrize("name", ["aws-secrets", "vault.kv", "v2"])
+def test_providers_have_names_as_in_java(name: str) -> None:
+    assert resolved(f"a=${{{name}:path:key}}", {name: lambda path, key: f"{path} {key}"}) == "a=path key"
+    with pytest.raises(ConfigError, match=f"unknown provider '{name}'"):
+        resolved(f"a=${{{name}:path:key}}")
+
+
 @pytest.mark.parametrize(
     ("reference", "told"),
     [
