@@ -28,7 +28,7 @@ from ..protocol.schema import Request, Versions
 from ..types import CoordinatorType
 from .cluster_descriptions import ClusterDescription, ClusterNode, SupportedVersionRange
 from .cluster_messages import described_by_metadata, described_cluster
-from .concurrent_outcomes import ask_one_by_one
+from .concurrent_outcomes import ask_one_by_one, raise_if_unsupported
 from .outcomes import Outcomes, ask_for_each, results_of
 from .repeats import Repeats
 from .response_errors import explain_unsupported, raise_for
@@ -114,7 +114,7 @@ async def api_versions(
         return await _versions_of(cluster, node_id, deadline)
 
     found = await ask_one_by_one(list(dict.fromkeys(node_ids)), ask)
-    return results_of("asking brokers for their versions", found)
+    return results_of("asking brokers for their versions", raise_if_unsupported(found))
 
 
 async def _versions_of(cluster: Cluster, node_id: int, deadline: Deadline) -> dict[int, SupportedVersionRange]:

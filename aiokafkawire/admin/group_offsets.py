@@ -39,7 +39,7 @@ from ..types import (
     check_start,
     normalize_offsets,
 )
-from .concurrent_outcomes import ask_one_by_one, concurrently, timed_out
+from .concurrent_outcomes import ask_one_by_one, concurrently, raise_if_unsupported, timed_out
 from .coordinator_outcomes import by_coordinator
 from .outcomes import Outcomes
 from .repeats import Repeats
@@ -105,7 +105,7 @@ async def offsets_of_groups(
         await concurrently(together, await by_coordinator(cluster, CoordinatorType.GROUP, requested, deadline))
     # Retry a group on its own if its coordinator has moved or answered with an error.
     found |= await ask_one_by_one([group_id for group_id in requested if group_id not in found], alone)
-    return {group_id: found[group_id] for group_id in requested}
+    return raise_if_unsupported({group_id: found[group_id] for group_id in requested})
 
 
 async def lag_of(

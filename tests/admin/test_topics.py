@@ -293,6 +293,8 @@ async def test_operations_that_old_brokers_do_not_have() -> None:
     async with running("0.10.2") as (_, admin):
         with pytest.raises(UnsupportedVersion, match=r"deleting records needs brokers since 0.11 \(KIP-107\): "):
             await admin.delete_records({TopicPartition("a", 0): -1})
+        with pytest.raises(UnsupportedVersion, match=r"deleting records needs brokers since 0.11 \(KIP-107\): "):
+            await admin.delete_records({TopicPartition("a", 0): -1, TopicPartition("a", 1): -1})
 
 
 async def test_old_brokers_do_not_return_what_they_created() -> None:
