@@ -40,8 +40,9 @@ class PartitionAdmin(AdminBase):
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Returns:
-            For each partition True if a leader was elected, and False if the partition needed no election. By default
-            only the partitions that needed one.
+            For each partition True if a leader was elected, and False if the partition needed no election, perhaps
+            since an earlier attempt of this call, whose answer was lost. By default only the partitions that needed
+            one.
 
         Raises:
             PreferredLeaderNotAvailable, EligibleLeadersNotAvailable, UnknownTopicOrPartition, ...: the controller
