@@ -201,10 +201,12 @@ async def unregister_controller(cluster: Cluster, controller_id: int, deadline: 
 async def _unregister(cluster: Cluster, request: Request[R], what: str, brokers: str, deadline: Deadline) -> None:
     """Unregister a node. Errors begin with ``what``; UnsupportedVersion says that it needs these ``brokers``."""
 
-    def check(response: R) -> None:
-        raise_for(response.error_code, what, response.error_message)
-
     repeats = Repeats(BrokerIdNotRegistered, ControllerIdNotRegistered)
+
+    def check(response: R) -> None:
+        with repeats.noting():
+            raise_for(response.error_code, what, response.error_message)
+
     with explain_unsupported(f"{what} needs {brokers}"), repeats.explaining():
         await cluster.ask(
             cluster.least_loaded, request, deadline, lane=_LANE, check=check, unanswered=repeats.unanswered

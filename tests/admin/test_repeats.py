@@ -41,6 +41,7 @@ from aiokafkawire.errors import (
     VoterNotFound,
 )
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.controller import UnregisterBrokerResponse
 from aiokafkawire.protocol.messages.delegation_tokens import ExpireDelegationTokenResponse
 from aiokafkawire.protocol.messages.group_offsets import OffsetDeleteResponse
 from aiokafkawire.protocol.messages.quorum_voters import RemoveRaftVoterResponse
@@ -173,6 +174,30 @@ async def test_a_broker_is_unregistered_although_the_answer_is_lost() -> None:
         broker.on(ApiKey.UNREGISTER_BROKER, drop="after")
         with pytest.raises(BrokerIdNotRegistered, match=SAYS):
             await admin.unregister_broker(3)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER])
+async def test_a_broker_may_be_unregistered_although_the_controller_has_not_said_so(code: ErrorCode) -> None:
+    def unconfirmed(request: Any, true: UnregisterBrokerResponse) -> UnregisterBrokerResponse:
+        true.error_code = code
+        return true
+
+    async with running(nodes=3) as (broker, admin):
+        await broker.stop_node(3)
+        broker.on(ApiKey.UNREGISTER_BROKER, answer=unconfirmed)
+        with pytest.raises(BrokerIdNotRegistered, match=SAYS) as told:
+            await admin.unregister_broker(3)
+        assert code.name in str(told.value.__cause__)
+
+
+async def test_a_voter_is_removed_although_the_leader_resigns() -> None:
+    resigned, gone = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.VOTER_NOT_FOUND
+    async with running() as (broker, admin):
+        for code in (resigned, gone):
+            answer = RemoveRaftVoterResponse(error_code=code, error_message=None)
+            broker.on(ApiKey.REMOVE_RAFT_VOTER, answer=answer)
+        with pytest.raises(VoterNotFound, match=SAYS):
+            await admin.remove_raft_voter(2, UUID(int=7))
 
 
 async def test_a_member_leaves_although_the_answer_is_lost() -> None:
