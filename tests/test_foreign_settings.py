@@ -342,6 +342,9 @@ def test_a_property_of_oauthbearer_counts_before_its_option_in_jaas() -> None:
         "sasl.oauthbearer.client.credentials.client.id": "new",
     }
     assert settings_from(given).client["sasl_oauthbearer_client_id"] == "new"
+    extended = given["sasl.jaas.config"].replace(";", ' extension_a="old";')
+    given |= {"sasl.jaas.config": extended, "sasl.oauthbearer.extensions": "a=new"}
+    assert settings_from(given).client["sasl_oauthbearer_extensions"] == {"a": "new"}
 
 
 def test_msk_by_oauthbearer_is_the_same_login() -> None:

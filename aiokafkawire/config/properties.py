@@ -426,7 +426,7 @@ def _take_jaas(client: dict[str, Any], text: str) -> None:
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known) or 'none'}"
             raise ConfigError(f"sasl.jaas.config: unknown option {option!r} of {name}: {hint}")
     if extensions:
-        client["sasl_oauthbearer_extensions"] = extensions
+        client.setdefault("sasl_oauthbearer_extensions", extensions)
 
 
 def _provider(callback: Callable[[str], Any], config: str) -> Callable[[], OAuthBearerToken]:
