@@ -99,10 +99,14 @@ def check_text(name: str, given: object, *, empty: bool = False) -> None:
         raise UsageError(f"{name} must be at most {INT16} bytes long, got {len(given.encode())} bytes")
 
 
-def check_mapping(name: str, given: object, of: str) -> None:
-    """Raise UsageError unless the value is a mapping; ``of`` is an example of a valid value, for the message."""
+def check_mapping(name: str, given: object, of: str, *, secret: bool = False) -> None:
+    """Raise UsageError unless the value is a mapping; ``of`` is an example of a valid value, for the message.
+
+    The message shows the value, or only its type if it may contain a ``secret``.
+    """
     if not isinstance(given, Mapping):
-        raise UsageError(f"{name} must be a mapping such as {of}, got {shown(given)}")
+        text = f"{type(given).__name__} (not shown)" if secret and given is not None else shown(given)
+        raise UsageError(f"{name} must be a mapping such as {of}, got {text}")
 
 
 def refuse_list(name: str, given: object, of: str) -> UsageError:

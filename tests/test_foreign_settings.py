@@ -342,6 +342,9 @@ def test_a_property_of_oauthbearer_counts_before_its_option_in_jaas() -> None:
         "sasl.oauthbearer.client.credentials.client.id": "new",
     }
     assert settings_from(given).client["sasl_oauthbearer_client_id"] == "new"
+    extended = given["sasl.jaas.config"].replace(";", ' extension_a="old";')
+    given |= {"sasl.jaas.config": extended, "sasl.oauthbearer.extensions": "a=new"}
+    assert settings_from(given).client["sasl_oauthbearer_extensions"] == {"a": "new"}
 
 
 def test_msk_by_oauthbearer_is_the_same_login() -> None:
@@ -402,6 +405,11 @@ def test_a_setting_that_does_nothing_beside_the_others_leaves_a_trace(given: dic
             "sasl.login.refresh.window.factor must be a number from 0.5 to 1.0, got nan",
         ),
         ({**LOGIN, "ssl.enabled.protocols": "TLSv1.2,TLSv1.1"}, "ssl.enabled.protocols must be a sequence of some of"),
+        ({**LOGIN, "ssl.enabled.protocols": 5}, "ssl.enabled.protocols must be a sequence of some of"),
+        ({**LOGIN, "ssl.enabled.protocols": [["TLSv1.2"]]}, "ssl.enabled.protocols must be a sequence of some of"),
+        ({"bootstrap.servers": 9092}, "bootstrap.servers must be 'host:port,host:port' or a list of 'host:port'"),
+        ({"bootstrap.servers": ["a:1", None]}, "bootstrap.servers must be 'host:port,host:port' or a list"),
+        ({**OIDC, "oauth_cb": "s3cret"}, "oauth_cb must be a function, not str"),
         ({"linger.ms": "1.x"}, "linger.ms must be a whole number, got '1.x'"),
         ({"max.poll.record": "5"}, "unknown property 'max.poll.record': did you mean max.poll.records?"),
         ({"auto.offset.reset": "first"}, "auto.offset.reset must be 'earliest'"),
@@ -418,6 +426,14 @@ def test_a_setting_that_does_nothing_beside_the_others_leaves_a_trace(given: dic
         (
             {"ssl.truststore.type": "PEM", "ssl.truststore.location": "t"},
             "ssl.truststore.location is set, but security_protocol is PLAINTEXT",
+        ),
+        (
+            {**LOGIN, "ssl.ca.location": "c", "ssl.truststore.type": "PEM", "ssl.truststore.location": "t"},
+            "ssl.truststore.location and ssl.ca.location are two sources of the same: set one of them",
+        ),
+        (
+            {**LOGIN, "ssl.certificate.location": "c", "ssl.keystore.type": "PEM", "ssl.keystore.location": "k"},
+            "ssl.keystore.location and ssl.certificate.location are two sources of the same: set one of them",
         ),
         (
             {"compression.type": "gzip", "compression.gzip.level": "12"},
@@ -447,6 +463,20 @@ def test_wrong_values_are_told(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError) as caught:
         settings_from(given)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "servers"),
+    [
+        ({}, ""),
+        ({"bootstrap.servers": None}, ""),
+        ({"bootstrap.servers": "a:1,b:2"}, "a:1,b:2"),
+        ({"bootstrap.servers": ["a:1", "b:2"]}, "a:1,b:2"),
+        ({"metadata.broker.list": ("a:1", "b:2")}, "a:1,b:2"),
+    ],
+)
+def test_bootstrap_servers_are_text_or_a_list(given: dict[str, Any], servers: str) -> None:
+    assert settings_from(given).bootstrap_servers == servers
 
 
 def test_the_numbers_of_64_bits_are_those_of_java() -> None:

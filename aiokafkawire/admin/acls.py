@@ -66,7 +66,8 @@ class AclAdmin(AdminBase):
     ) -> "dict[AclBindingFilter, list[AclBinding]]":
         """Delete the ACLs that a filter or several filters find; return the deleted ones by filter, sorted.
 
-        ``AclBindingFilter()`` deletes all ACLs. An ACL that several filters find is in the result of each of them.
+        ``AclBindingFilter()`` deletes all ACLs. An ACL that several filters find is in the result of each of them. If
+        the answer is lost, the request is sent again, and the result lacks what the first attempt has deleted.
 
         Raises:
             SecurityDisabled: the brokers have no authorizer.

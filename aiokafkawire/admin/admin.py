@@ -51,7 +51,7 @@ class Admin(
     """The administration client, at :attr:`Client.admin`.
 
     Every ``timeout`` is in seconds, by default ``default_api_timeout_ms``; when it has passed, the call raises
-    RequestTimeout.
+    RequestTimeout, or the error of the brokers' last answer about a resource, such as NotController.
     """
 
     async def list_offsets(

@@ -96,6 +96,7 @@ class ClusterAdmin(AdminBase):
 
         Raises:
             GroupAuthorizationFailed, InvalidRequest, ...: the broker rejected a key.
+            CoordinatorNotAvailable, CoordinatorLoadInProgress: the broker has named no coordinator within the timeout.
             AdminError: the broker rejected some of several keys; the error has the results of the others.
             UnsupportedVersion: the brokers are too old for the type of key.
             RequestTimeout: the timeout has passed; the message has the last cause.

@@ -143,7 +143,8 @@ class QuorumInfo:
 class EpochEndOffset:
     """The end of a leader epoch in a partition: the offset after its last record (KIP-101).
 
-    ``leader_epoch`` is the requested epoch, or the highest epoch before it that has records.
+    ``leader_epoch`` is the requested epoch, or the highest epoch before it that has records; -1 from brokers before
+    2.0, which do not return it.
     """
 
     leader_epoch: int

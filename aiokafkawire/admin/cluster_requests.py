@@ -28,7 +28,7 @@ from ..protocol.schema import Request, Versions
 from ..types import CoordinatorType
 from .cluster_descriptions import ClusterDescription, ClusterNode, SupportedVersionRange
 from .cluster_messages import described_by_metadata, described_cluster
-from .concurrent_outcomes import ask_one_by_one
+from .concurrent_outcomes import ask_one_by_one, raise_if_unsupported
 from .outcomes import Outcomes, ask_for_each, results_of
 from .repeats import Repeats
 from .response_errors import explain_unsupported, raise_for
@@ -114,7 +114,7 @@ async def api_versions(
         return await _versions_of(cluster, node_id, deadline)
 
     found = await ask_one_by_one(list(dict.fromkeys(node_ids)), ask)
-    return results_of("asking brokers for their versions", found)
+    return results_of("asking brokers for their versions", raise_if_unsupported(found))
 
 
 async def _versions_of(cluster: Cluster, node_id: int, deadline: Deadline) -> dict[int, SupportedVersionRange]:
@@ -201,10 +201,12 @@ async def unregister_controller(cluster: Cluster, controller_id: int, deadline: 
 async def _unregister(cluster: Cluster, request: Request[R], what: str, brokers: str, deadline: Deadline) -> None:
     """Unregister a node. Errors begin with ``what``; UnsupportedVersion says that it needs these ``brokers``."""
 
-    def check(response: R) -> None:
-        raise_for(response.error_code, what, response.error_message)
-
     repeats = Repeats(BrokerIdNotRegistered, ControllerIdNotRegistered)
+
+    def check(response: R) -> None:
+        with repeats.noting():
+            raise_for(response.error_code, what, response.error_message)
+
     with explain_unsupported(f"{what} needs {brokers}"), repeats.explaining():
         await cluster.ask(
             cluster.least_loaded, request, deadline, lane=_LANE, check=check, unanswered=repeats.unanswered

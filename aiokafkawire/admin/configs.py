@@ -85,7 +85,7 @@ class ConfigAdmin(AdminBase):
         from .config_requests import incremental_alter_configs
 
         check_flag("validate_only", validate_only)
-        check_mapping("changes", changes, _CHANGES)
+        check_mapping("changes", changes, _CHANGES, secret=True)
         checked = {_checked(resource): _changes_of(resource, changed) for resource, changed in changes.items()}
         deadline = self._deadline(timeout)
 
@@ -137,7 +137,7 @@ def _checked(resource: object) -> ConfigResource:
 
 
 def _changes_of(resource: ConfigResource, changes: object) -> dict[str, ConfigOp]:
-    check_mapping(f"the changes of {resource}", changes, "{'retention.ms': '3600000'}")
+    check_mapping(f"the changes of {resource}", changes, "{'retention.ms': '3600000'}", secret=True)
     assert isinstance(changes, Mapping)
     found = {}
     for name, change in changes.items():

@@ -83,6 +83,11 @@ async def _ask(cluster: Cluster, request: Request[R], deadline: Deadline, wanted
     if wanted is _OWNERS_SINCE:
         needs += ", and tokens for another owner 3.3 (KIP-373)"
     repeats = Repeats(*((DelegationTokenNotFound,) if isinstance(request, ExpireDelegationTokenRequest) else ()))
+
+    def check(response: R) -> None:
+        with repeats.noting():
+            check_token_answer(response)
+
     with explain_unsupported(needs), repeats.explaining():
         return await cluster.ask(
             cluster.least_loaded,
@@ -90,6 +95,6 @@ async def _ask(cluster: Cluster, request: Request[R], deadline: Deadline, wanted
             deadline,
             lane=_LANE,
             wanted=wanted,
-            check=check_token_answer,
+            check=check,
             unanswered=repeats.unanswered,
         )

@@ -9,6 +9,7 @@ from ..cluster.list_offsets import look_up_offsets, look_up_starts
 from ..cluster.retry import Deadline
 from ..errors import (
     BrokerError,
+    GroupIdNotFound,
     InvalidCommitOffsetSize,
     KafkaError,
     OffsetMetadataTooLarge,
@@ -38,9 +39,10 @@ from ..types import (
     check_start,
     normalize_offsets,
 )
-from .concurrent_outcomes import ask_one_by_one, concurrently, timed_out
+from .concurrent_outcomes import ask_one_by_one, concurrently, raise_if_unsupported, timed_out
 from .coordinator_outcomes import by_coordinator
 from .outcomes import Outcomes
+from .repeats import Repeats
 from .response_errors import error_of, raise_for
 
 __all__ = (
@@ -103,7 +105,7 @@ async def offsets_of_groups(
         await concurrently(together, await by_coordinator(cluster, CoordinatorType.GROUP, requested, deadline))
     # Retry a group on its own if its coordinator has moved or answered with an error.
     found |= await ask_one_by_one([group_id for group_id in requested if group_id not in found], alone)
-    return {group_id: found[group_id] for group_id in requested}
+    return raise_if_unsupported({group_id: found[group_id] for group_id in requested})
 
 
 async def lag_of(
@@ -194,9 +196,17 @@ async def delete_offsets(
         raise_for(response.error_code, f"OffsetDelete of group {group_id!r}")
 
     request = OffsetDeleteRequest(group_id=group_id, topics=topics)
-    response = await cluster.ask_coordinator(
-        CoordinatorType.GROUP, group_id, request, deadline, lane=_LANE, check=check
-    )
+    repeats = Repeats(GroupIdNotFound)  # brokers before 4.0 delete a group without members with its last offset
+    with repeats.explaining():
+        response = await cluster.ask_coordinator(
+            CoordinatorType.GROUP,
+            group_id,
+            request,
+            deadline,
+            lane=_LANE,
+            check=check,
+            unanswered=repeats.unanswered,
+        )
     errors = {
         TopicPartition(topic.name, partition.partition_index): partition.error_code
         for topic in response.topics

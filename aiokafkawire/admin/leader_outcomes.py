@@ -47,7 +47,8 @@ async def ask_leaders(
         nonlocal is_slow
         snapshot = cluster.metadata.snapshot
         # A partition without a leader leaves half of the time for the requests about the others.
-        half = cluster.deadline(deadline.left(cluster.runtime.now()) / 2)
+        now = cluster.runtime.now()
+        half = Deadline(now + deadline.left(now) / 2, deadline.allowed)  # errors name the time that the call has
         leaders = await ask_one_by_one(some, partial(cluster.leader, deadline=half))
         is_slow = half.passed(cluster.runtime.now())
         found: Outcomes[TopicPartition, V] = {}

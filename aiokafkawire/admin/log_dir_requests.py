@@ -8,7 +8,7 @@ from ..cluster.retry import Deadline
 from ..errors import KafkaError
 from ..protocol.messages.log_dirs import DescribeLogDirsResponse
 from ..types import TopicPartition, TopicPartitionReplica
-from .concurrent_outcomes import ask_by_batch, ask_one_by_one
+from .concurrent_outcomes import ask_by_batch, ask_one_by_one, raise_if_unsupported
 from .log_dir_messages import alter_request, altered_log_dirs, describe_request, described_log_dirs, replica_log_dirs
 from .outcomes import Outcomes, ask_for_each
 from .response_errors import explain_unsupported
@@ -35,7 +35,7 @@ async def describe_log_dirs(
     async def describe(broker_id: int) -> dict[str, LogDirDescription]:
         return await _describe(cluster, broker_id, partitions, deadline)
 
-    return await ask_one_by_one(list(dict.fromkeys(broker_ids)), describe)
+    return raise_if_unsupported(await ask_one_by_one(list(dict.fromkeys(broker_ids)), describe))
 
 
 async def describe_replicas(
@@ -50,7 +50,7 @@ async def describe_replicas(
         return replica_log_dirs(here, await _describe(cluster, broker_id, partitions, deadline))
 
     found = await ask_by_batch(by_broker, describe)
-    return {replica: found[replica] for replica in replicas}
+    return raise_if_unsupported({replica: found[replica] for replica in replicas})
 
 
 async def alter_log_dirs(
@@ -73,7 +73,7 @@ async def alter_log_dirs(
             )
 
     found = await ask_by_batch(by_broker, alter)
-    return {replica: found[replica] for replica in targets}
+    return raise_if_unsupported({replica: found[replica] for replica in targets})
 
 
 async def _describe(

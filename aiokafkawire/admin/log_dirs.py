@@ -40,6 +40,7 @@ class LogDirAdmin(AdminBase):
             BrokerNotAvailable, ClusterAuthorizationFailed, ...: the only broker is not in the cluster, or answered with
                 an error. An offline directory is no error of the call, but of its description.
             AdminError: some of several brokers failed; ``results`` has the others.
+            UnsupportedVersion: the brokers are older than 1.0.
             UsageError: an argument is not valid.
             RequestTimeout: the timeout has passed; the message has the last cause.
         """
@@ -69,6 +70,7 @@ class LogDirAdmin(AdminBase):
             BrokerNotAvailable, ClusterAuthorizationFailed, ...: the broker of the only replica is not in the cluster,
                 or answered with an error.
             AdminError: the brokers of some of several replicas failed; ``results`` has the others.
+            UnsupportedVersion: the brokers are older than 1.0.
             UsageError: an argument is not valid.
             RequestTimeout: the timeout has passed; the message has the last cause.
         """
@@ -96,6 +98,7 @@ class LogDirAdmin(AdminBase):
             LogDirNotFound, ReplicaNotAvailable, KafkaStorageError, BrokerNotAvailable, ...: the only replica cannot
                 move.
             AdminError: some of several replicas cannot move; others do.
+            UnsupportedVersion: the brokers are older than 1.0.
             UsageError: an argument is not valid.
             RequestTimeout: the timeout has passed; the message has the last cause.
         """

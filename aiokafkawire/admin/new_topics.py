@@ -14,9 +14,8 @@ __all__ = (
     "NewPartitions",
     "NewTopic",
     "NewTopics",
-    "check_assignments",
-    "check_replicas",
     "checked_partitions",
+    "checked_replicas",
     "named_topics",
 )
 
@@ -143,31 +142,36 @@ def _checked(name: str, topic: object) -> NewTopic:
         if value is not None:
             check_text(f"{key} of topic {name!r}", value, empty=True)
     if new.assignments is not None:
-        check_assignments(f"assignments of topic {name!r}", new.assignments)
+        assignments = _checked_assignments(f"assignments of topic {name!r}", new.assignments)
         if (new.partitions, new.replication_factor) != (-1, -1):
             raise UsageError(
                 f"topic {name!r} has assignments, which give its number of partitions and of replicas: "
                 "leave out partitions and replication_factor"
             )
+        return NewTopic(configs=new.configs, name=new.name, assignments=assignments)
     return new
 
 
-def check_assignments(name: str, given: object) -> None:
-    """Raise UsageError unless the value is a collection with the broker ids of each of some partitions."""
+def _checked_assignments(name: str, given: object) -> list[list[int]]:
+    """Return the broker ids of each partition as lists, since an iterator gives its items only once.
+
+    Raises:
+        UsageError: the value is not a collection with the broker ids of each of some partitions.
+    """
     assignments = items_of(name, given, "[[1, 2], [2, 3]]")
     if not assignments:
         raise UsageError(f"{name} must have the brokers of each partition, such as [[1, 2], [2, 3]]; got no partition")
-    for index, replicas in enumerate(assignments):
-        check_replicas(f"{name}, at {index},", replicas)
+    return [checked_replicas(f"{name}, at {index},", replicas) for index, replicas in enumerate(assignments)]
 
 
-def check_replicas(name: str, given: object) -> None:
-    """Raise UsageError unless the value is a collection of different broker ids, which may not be empty."""
+def checked_replicas(name: str, given: object) -> list[int]:
+    """Return broker ids as a list; raise UsageError unless the value is a collection of some different broker ids."""
     replicas = items_of(name, given, "[1, 2, 3]")
     if not replicas or not all(is_integer(node_id, 0, INT32) for node_id in replicas):
         raise UsageError(f"{name} must be the ids of brokers, such as [1, 2, 3]; got {shown(given)}")
     if len(set(replicas)) < len(replicas):
         raise UsageError(f"{name} must be the ids of different brokers; got {shown(given)}")
+    return replicas
 
 
 def checked_partitions(topics: object) -> dict[str, NewPartitions]:
@@ -186,6 +190,7 @@ def checked_partitions(topics: object) -> dict[str, NewPartitions]:
             expected = "the number of partitions that it shall have, such as 12, or a NewPartitions"
             raise UsageError(f"topic {name!r} needs {expected}; got {shown(given)}")
         if new.assignments is not None:
-            check_assignments(f"assignments of topic {name!r}", new.assignments)
+            of_topic = _checked_assignments(f"assignments of topic {name!r}", new.assignments)
+            new = attrs.evolve(new, assignments=of_topic)
         found[name] = new
     return found

@@ -10,7 +10,7 @@ from ..argument_checks import check_flag, check_mapping, shown
 from ..errors import UsageError
 from ..types import ElectionType, TopicPartition, check_partition, normalize_partitions
 from .admin_base import AdminBase
-from .new_topics import check_replicas
+from .new_topics import checked_replicas
 from .outcomes import results_of
 
 if TYPE_CHECKING:
@@ -40,8 +40,9 @@ class PartitionAdmin(AdminBase):
             timeout: in seconds, by default ``default_api_timeout_ms``.
 
         Returns:
-            For each partition True if a leader was elected, and False if the partition needed no election. By default
-            only the partitions that needed one.
+            For each partition True if a leader was elected, and False if the partition needed no election, perhaps
+            since an earlier attempt of this call, whose answer was lost. By default only the partitions that needed
+            one.
 
         Raises:
             PreferredLeaderNotAvailable, EligibleLeadersNotAvailable, UnknownTopicOrPartition, ...: the controller
@@ -94,9 +95,9 @@ class PartitionAdmin(AdminBase):
         targets: dict[TopicPartition, Sequence[int] | None] = {}
         for given, replicas in reassignments.items():
             partition = check_partition(given)
+            targets[partition] = None
             if replicas is not None:
-                check_replicas(f"the brokers of {partition}", replicas)
-            targets[partition] = replicas
+                targets[partition] = checked_replicas(f"the brokers of {partition}", replicas)
         deadline = self._deadline(timeout)
         outcomes = await reassign_partitions(
             self._cluster, targets, deadline, change_replication_factor=allow_replication_factor_change

@@ -68,7 +68,8 @@ async def _change(cluster: Cluster, request: Request[R], what: str, deadline: De
 
     def check(response: R) -> None:
         if response.error_code in _ELSEWHERE:
-            raise_for(response.error_code, what, response.error_message)
+            with repeats.noting():
+                raise_for(response.error_code, what, response.error_message)
 
     with explain_unsupported(f"{what} needs KRaft brokers since 3.9 (KIP-853)"):
         response = await cluster.ask(

@@ -20,7 +20,7 @@ from ..protocol.messages.topics import (
     DeleteRecordsTopic,
 )
 from ..types import TopicPartition
-from .concurrent_outcomes import ask_again, ask_by_batch
+from .concurrent_outcomes import ask_again, ask_by_batch, raise_if_unsupported
 from .outcomes import Outcomes
 from .response_errors import error_of, explain_unsupported
 
@@ -52,7 +52,7 @@ async def delete_records(
             return False
         return retry_action(error).retry
 
-    return await ask_again(cluster, offsets, deadline, ask, may_pass)
+    return raise_if_unsupported(await ask_again(cluster, offsets, deadline, ask, may_pass))
 
 
 def _partitions_by_leader(

@@ -26,6 +26,16 @@ class Repeats:
         """Note that an attempt has ended without an answer, or by a controller that has lost its office meanwhile."""
         self._last = error
 
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note a retriable error that the body raises: the controller may make the change after such an answer."""
+        try:
+            yield
+        except BrokerError as error:
+            if error.retriable:
+                self.unanswered(error)
+            raise
+
     def explained(self, outcome: V) -> V | BrokerError:
         """Return an outcome. If it may be a refusal of this call's own change, say so, with the cause."""
         if self._last is None or not isinstance(outcome, self._refusals):

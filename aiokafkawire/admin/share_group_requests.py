@@ -11,6 +11,7 @@ from ..errors import (
     KafkaError,
     RequestTimeout,
     TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
     UnsupportedVersion,
     UnsupportedVersionAnswered,
 )
@@ -36,6 +37,7 @@ from .coordinator_outcomes import ask_coordinators, with_coordinators
 from .descriptions import ShareGroupDescription, SharePartitionOffsetInfo
 from .group_requests import delete_of_type
 from .outcomes import Outcomes
+from .repeats import Repeats
 from .response_errors import raise_for
 from .share_group_descriptions import (
     altered_offsets,
@@ -216,20 +218,27 @@ async def delete_offsets(
     request = DeleteShareGroupOffsetsRequest(
         group_id=group_id, topics=[DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in names]
     )
-    response = await _ask(cluster, group_id, request, deadline, check)
-    return deleted_offsets(group_id, names, response)
+    repeats = Repeats(UnknownTopicOrPartition)
+    response = await _ask(cluster, group_id, request, deadline, check, repeats.unanswered)
+    deleted = deleted_offsets(group_id, names, response)
+    return {name: repeats.explained(outcome) for name, outcome in deleted.items()}
 
 
 # --- requests ------------------------------------------------------------------------------------------------------
 
 
 async def _ask(
-    cluster: Cluster, group_id: str, request: Request[R], deadline: Deadline, check: Callable[[R], None]
+    cluster: Cluster,
+    group_id: str,
+    request: Request[R],
+    deadline: Deadline,
+    check: Callable[[R], None],
+    unanswered: Callable[[KafkaError], None] = lambda _: None,
 ) -> R:
     """Send a request to a group's coordinator. Raise UnsupportedVersion if it does not support share groups."""
     with _explained():
         return await cluster.ask_coordinator(
-            CoordinatorType.GROUP, group_id, request, deadline, lane=_LANE, check=check
+            CoordinatorType.GROUP, group_id, request, deadline, lane=_LANE, check=check, unanswered=unanswered
         )
 
 

@@ -195,6 +195,7 @@ class TopicAdmin(AdminBase):
             OffsetOutOfRange: the offset is beyond the high watermark of the only partition.
             PolicyViolation: the topic is compacted without ``delete`` in its ``cleanup.policy``.
             UnknownTopicOrPartition, TopicAuthorizationFailed, ...: a broker rejected the only partition.
+            LeaderNotAvailable: the only partition has no leader within the timeout.
             AdminError: brokers rejected some of several partitions; ``results`` has the others.
             UnsupportedVersion: the brokers are too old.
             UsageError: an argument is not valid.

@@ -49,6 +49,7 @@ class TransactionAdmin(AdminBase):
             UnknownTopicOrPartition, TopicAuthorizationFailed, ...: a broker answered with an error.
             BrokerNotAvailable: the broker ``broker_id`` is not in the cluster.
             UnsupportedVersion: the brokers are older than 2.8.
+            UsageError: a partition does not exist, or an argument is not valid.
             RequestTimeout, TopicNotReady: the timeout has passed; the message has the last cause.
             AdminError: some of several partitions have errors; it has the producers of the others.
         """

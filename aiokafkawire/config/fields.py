@@ -78,11 +78,15 @@ def text(default: str) -> Any:
 
 
 def optional(expected: type, named: str) -> Any:
-    """Return a field for a value of the ``expected`` type, or None; ``named`` is the type's name in errors."""
+    """Return a field for a value of the ``expected`` type, or None; ``named`` is the type's name in errors.
+
+    Errors do not show bytes, which may be a file with a private key.
+    """
 
     def check(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
         if value is not None and (isinstance(value, bool) or not isinstance(value, expected)):
-            raise ConfigError(f"{attribute.name} must be {named} or None, got {value!r:.200}", setting=attribute.name)
+            given = "bytes (not shown)" if isinstance(value, bytes) else f"{value!r:.200}"
+            raise ConfigError(f"{attribute.name} must be {named} or None, got {given}", setting=attribute.name)
 
     return attrs.field(default=None, validator=check)
 
@@ -102,10 +106,19 @@ def optional_integer(*, minimum: int) -> Any:
 
 
 def path() -> Any:
-    """Return a field for a path, as a string or a ``pathlib.Path``, or None."""
+    """Return a field for a path, as a string or a ``pathlib.Path``, or None. No error shows PEM text, perhaps a key."""
     made = optional(str, "a path")
     made.converter = lambda value: os.fspath(value) if isinstance(value, os.PathLike) else value
+    made.validator(_refuse_pem)
     return made
+
+
+def _refuse_pem(_: object, attribute: "attrs.Attribute[Any]", value: str | None) -> None:
+    if value is not None and value.lstrip().startswith("-----BEGIN"):
+        raise ConfigError(
+            f"{attribute.name} must be a path or None, got PEM text (not shown): set the one that ends with _pem",
+            setting=attribute.name,
+        )
 
 
 def secret(expected: type | tuple[type, ...] = str, named: str = "a string") -> Any:

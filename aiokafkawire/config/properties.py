@@ -1,10 +1,10 @@
 """Reads settings of other clients: Java's ``client.properties``, and dicts for librdkafka and confluent-kafka."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
 import attrs
 
@@ -39,6 +39,7 @@ from .property_names import (
     why_without_effect,
 )
 from .property_values import converted, whole_number
+from .security import TlsVersion
 
 __all__ = ("KafkaSettings", "is_property", "settings_from")
 
@@ -49,6 +50,7 @@ _CONFIGS: Final = {"client": ClientConfig, "producer": ProducerConfig, "consumer
 consumer gets those of a consumer as well."""
 _PARTS: Final = {**_CONFIGS, "share_consumer": ShareConsumerConfig}
 _PARTITIONERS: Final = {"RoundRobinPartitioner": "round_robin", "DefaultPartitioner": "default"}
+_TLS_VERSIONS: Final = get_args(TlsVersion)
 _STORE_TYPES: Final = ("JKS", "PKCS12", "JCEKS", "PEM")
 _RETRIEVERS: Final = {
     "DefaultJwtRetriever": "client_credentials",
@@ -204,7 +206,7 @@ class _Reader:
             shown = (f"{key} ({why})" if why else key for key, why in self.ignored.items())
             _log.debug("settings without effect in this client: %(keys)s", text={"keys": ", ".join(shown)})
         return KafkaSettings(
-            bootstrap_servers=str(self.special.get("bootstrap.servers", "")),
+            bootstrap_servers=_servers(self.special.get("bootstrap.servers")),
             client=cast("ClientOptions", client),
             producer=cast("ProducerOptions", self.options["producer"]),
             consumer=cast("ConsumerOptions", self.options["consumer"]),
@@ -271,13 +273,19 @@ class _Reader:
             self._drop(client, "ssl_truststore_password", "there is no ssl.truststore.location")
         if not client.get("ssl_cipher_suites", ""):
             client.pop("ssl_cipher_suites", None)
-        if set(client.get("ssl_enabled_protocols") or ()) in (set(), {"TLSv1.2", "TLSv1.3"}):
-            client.pop("ssl_enabled_protocols", None)  # the default, which Java's files may name without TLS
+        if _is_default(client.get("ssl_enabled_protocols")):
+            client.pop("ssl_enabled_protocols", None)  # which Java's files may name without TLS
         if _store_type(special, "ssl.keystore.type") == "PEM" and "ssl_keystore_location" in client:
             self._rename(client, "ssl_keystore_location", "ssl_certificate_location")
             self._drop(client, "ssl_keystore_password", "ssl.keystore.type is PEM: ssl.key.password is the key's")
 
     def _rename(self, client: dict[str, Any], option: str, other: str) -> None:
+        """Give the option another name. Raise ConfigError if that one is given, too, and so would be lost."""
+        if client.get(other) is not None:
+            raise ConfigError(
+                f"{self.keys[option]} and {self.keys[other]} are two sources of the same: set one of them",
+                setting=other,
+            )
         client[other] = client.pop(option)
         self.keys[other] = self.keys[option]
 
@@ -296,6 +304,8 @@ class _Reader:
         self._take_handler(client)
         config = str(self.special.get("sasl.oauthbearer.config") or "")
         if callback is not None:
+            if not callable(callback):
+                raise ConfigError(f"oauth_cb must be a function, not {type(callback).__name__}")
             client["sasl_oauthbearer_token"] = _provider(callback, config)
         elif config and "sasl_oauthbearer_metadata_authentication_type" not in client:
             self.ignored["sasl.oauthbearer.config"] = "it is the argument of oauth_cb, and there is none"
@@ -351,6 +361,24 @@ def _with_given_keys(message: str, keys: Mapping[str, str]) -> str:
     return re.sub(r"\w+", lambda word: keys.get(word[0], word[0]), told) + got + value
 
 
+def _servers(given: object) -> str:
+    """Return bootstrap servers as one text, which is empty if there are none."""
+    if isinstance(given, list | tuple) and all(isinstance(one, str) for one in given):
+        return ",".join(given)
+    if given is not None and not isinstance(given, str):
+        raise ConfigError("bootstrap.servers must be 'host:port,host:port' or a list of 'host:port'")
+    return given or ""
+
+
+def _is_default(versions: object) -> bool:
+    """Return whether versions of TLS are those that are offered by default, or none."""
+    if not isinstance(versions, Collection):
+        return not versions
+    return not versions or (
+        all(version in _TLS_VERSIONS for version in versions) and len({*versions}) == len(_TLS_VERSIONS)
+    )
+
+
 def _with_query(url: str, config: str) -> str:
     """Return the URL with the ``query`` of librdkafka's ``sasl.oauthbearer.config`` behind it, if there is one."""
     given = dict(part.split("=", 1) for part in config.split(",") if "=" in part)
@@ -398,7 +426,7 @@ def _take_jaas(client: dict[str, Any], text: str) -> None:
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known) or 'none'}"
             raise ConfigError(f"sasl.jaas.config: unknown option {option!r} of {name}: {hint}")
     if extensions:
-        client["sasl_oauthbearer_extensions"] = extensions
+        client.setdefault("sasl_oauthbearer_extensions", extensions)
 
 
 def _provider(callback: Callable[[str], Any], config: str) -> Callable[[], OAuthBearerToken]:

@@ -9,9 +9,10 @@ from typing import Final
 
 from ..errors import ConfigError
 
-__all__ = ("parse_properties",)
+__all__ = ("comments_in", "parse_properties")
 
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_LINE: Final = re.compile(r"([^\r\n]*)(?:\r\n|\r|\n|\Z)")
 _KEY: Final = re.compile(r"(?P<key>(?:\\.|[^\\=:\s])*)[ \t\f]*[=:]?[ \t\f]*(?P<value>.*)", re.S)
 _ESCAPED: Final = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.S)
 
@@ -30,6 +31,23 @@ def parse_properties(text: str) -> dict[str, str]:
     return found
 
 
+def comments_in(text: str) -> list[range]:
+    """Return the positions of the comments in the text of a .properties file."""
+    found: list[range] = []
+    continued = False
+    for match in _LINE.finditer(text):
+        line = match[1]
+        if not continued and line.lstrip(" \t\f").startswith(("#", "!")):
+            found.append(range(match.start(), match.end()))
+        else:
+            continued = _is_continued(line)
+    return found
+
+
+def _is_continued(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield the logical lines with their numbers: join continued lines, skip comments and empty lines."""
     gathered, began = "", 0
@@ -39,7 +57,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
             began = number
             if not line or line[0] in "#!":
                 continue
-        if (len(line) - len(line.rstrip("\\"))) % 2:
+        if _is_continued(line):
             gathered += line[:-1]
             continue
         yield began, gathered + line

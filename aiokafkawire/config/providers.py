@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from ..errors import ConfigError
-from .properties_parser import parse_properties
+from .properties_parser import comments_in, parse_properties
 
 __all__ = ("PROVIDERS", "Provider", "resolved")
 
@@ -20,13 +20,14 @@ Provider: TypeAlias = Callable[[str, str], str]
 """A function that returns the value for a path and a key; the path is empty if the reference has none."""
 
 _MAX_SIZE: Final = 1024 * 1024
-_REFERENCE: Final = re.compile(r"\$\{([A-Za-z]\w*):(?:([^{}]*):)?([^{}:]+)\}")
+_REFERENCE: Final = re.compile(r"\$\{([A-Za-z][\w.-]*):(?:([^{}]*):)?([^{}:]+)\}")
 
 
 def resolved(text: str, providers: Mapping[str, Provider] | None = None) -> str:
     """Return the text of a ``.properties`` file with its references replaced by their values.
 
-    References inside values are not replaced. ``settings_from(resolved(text))`` reads the result.
+    References inside values are not replaced, nor those in comments. ``settings_from(resolved(text))`` reads the
+    result.
 
     Args:
         text: the text, such as Java's ``client.properties``.
@@ -35,9 +36,11 @@ def resolved(text: str, providers: Mapping[str, Provider] | None = None) -> str:
     Raises:
         ConfigError: a provider, variable, file or key does not exist; the message has the reference, but no value.
     """
-    known = PROVIDERS if providers is None else providers
+    known, comments = PROVIDERS if providers is None else providers, comments_in(text)
 
     def look_up(match: re.Match[str]) -> str:
+        if any(match.start() in comment for comment in comments):
+            return match.group()
         name, path, key = match.group(1), match.group(2) or "", match.group(3)
         provider = known.get(name)
         if provider is None:

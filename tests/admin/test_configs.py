@@ -98,6 +98,15 @@ async def test_no_error_and_no_repr_shows_a_value_that_may_be_a_password() -> No
             assert "s3cret" not in str(caught.value)
             assert len(str(caught.value)) < 200
             assert "ssl.key.password of broker 1" in str(caught.value)
+        given: dict[str, Any] = {
+            "the changes of broker 1 must be a mapping": {ConfigResource.broker(1): [("ssl.key.password", "s3cret")]},
+            "the changes of all brokers must be a mapping": {ConfigResource.all_brokers(): "ssl.key.password=s3cret"},
+            "changes must be a mapping": [(ConfigResource.broker(1), {"ssl.key.password": "s3cret"})],
+        }
+        for told, changes in given.items():
+            with pytest.raises(UsageError, match=told) as caught:
+                await admin.incremental_alter_configs(changes)
+            assert "s3cret" not in str(caught.value)
     assert "s3cret" not in repr([ConfigOp.set("s3cret"), ConfigOp.append("s3cret")])
 
 

@@ -41,7 +41,9 @@ from aiokafkawire.errors import (
     VoterNotFound,
 )
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.protocol.messages.controller import UnregisterBrokerResponse
 from aiokafkawire.protocol.messages.delegation_tokens import ExpireDelegationTokenResponse
+from aiokafkawire.protocol.messages.group_offsets import OffsetDeleteResponse
 from aiokafkawire.protocol.messages.quorum_voters import RemoveRaftVoterResponse
 from aiokafkawire.protocol.messages.topics import CreateTopicsRequest, CreateTopicsResponse
 from aiokafkawire.protocol.schema import Response
@@ -91,6 +93,18 @@ async def test_a_refusal_after_a_lost_answer_says_that_the_change_may_be_made(
             await change(admin)
         assert SAYS not in str(again.value)
         assert again.value.__cause__ is None
+
+
+async def test_offsets_of_a_share_group_are_deleted_although_the_answer_is_lost() -> None:
+    async with running() as (broker, admin):
+        await admin.alter_share_group_offsets("s", {TopicPartition("a", 0): 0})
+        broker.on(ApiKey.DELETE_SHARE_GROUP_OFFSETS, drop="after")
+        with pytest.raises(UnknownTopicOrPartition, match=SAYS) as told:
+            await admin.delete_share_group_offsets("s", "a")
+        assert isinstance(told.value.__cause__, ConnectionLost)
+        with pytest.raises(UnknownTopicOrPartition) as again:
+            await admin.delete_share_group_offsets("s", "a")
+        assert SAYS not in str(again.value)
 
 
 async def test_an_attempt_that_could_not_be_sent_has_done_nothing() -> None:
@@ -162,6 +176,30 @@ async def test_a_broker_is_unregistered_although_the_answer_is_lost() -> None:
             await admin.unregister_broker(3)
 
 
+@pytest.mark.parametrize("code", [ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER])
+async def test_a_broker_may_be_unregistered_although_the_controller_has_not_said_so(code: ErrorCode) -> None:
+    def unconfirmed(request: Any, true: UnregisterBrokerResponse) -> UnregisterBrokerResponse:
+        true.error_code = code
+        return true
+
+    async with running(nodes=3) as (broker, admin):
+        await broker.stop_node(3)
+        broker.on(ApiKey.UNREGISTER_BROKER, answer=unconfirmed)
+        with pytest.raises(BrokerIdNotRegistered, match=SAYS) as told:
+            await admin.unregister_broker(3)
+        assert code.name in str(told.value.__cause__)
+
+
+async def test_a_voter_is_removed_although_the_leader_resigns() -> None:
+    resigned, gone = ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.VOTER_NOT_FOUND
+    async with running() as (broker, admin):
+        for code in (resigned, gone):
+            answer = RemoveRaftVoterResponse(error_code=code, error_message=None)
+            broker.on(ApiKey.REMOVE_RAFT_VOTER, answer=answer)
+        with pytest.raises(VoterNotFound, match=SAYS):
+            await admin.remove_raft_voter(2, UUID(int=7))
+
+
 async def test_a_member_leaves_although_the_answer_is_lost() -> None:
     async with running() as (broker, admin), RawClient(await broker.connect("memory-1", 9092)) as client:
         member = GroupMember(client, "m")
@@ -181,6 +219,12 @@ async def test_a_member_leaves_although_the_answer_is_lost() -> None:
             ExpireDelegationTokenResponse(error_code=ErrorCode.DELEGATION_TOKEN_NOT_FOUND, expiry_timestamp_ms=-1),
             lambda admin: admin.expire_delegation_token(b"hmac"),
             DelegationTokenNotFound,
+        ),
+        (  # before 4.0, a group without members is deleted with the last of its offsets
+            ApiKey.OFFSET_DELETE,
+            OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND, topics=[]),
+            lambda admin: admin.delete_consumer_group_offsets("g", [TopicPartition("a", 0)]),
+            GroupIdNotFound,
         ),
         (
             ApiKey.REMOVE_RAFT_VOTER,

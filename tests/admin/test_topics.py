@@ -293,6 +293,8 @@ async def test_operations_that_old_brokers_do_not_have() -> None:
     async with running("0.10.2") as (_, admin):
         with pytest.raises(UnsupportedVersion, match=r"deleting records needs brokers since 0.11 \(KIP-107\): "):
             await admin.delete_records({TopicPartition("a", 0): -1})
+        with pytest.raises(UnsupportedVersion, match=r"deleting records needs brokers since 0.11 \(KIP-107\): "):
+            await admin.delete_records({TopicPartition("a", 0): -1, TopicPartition("a", 1): -1})
 
 
 async def test_old_brokers_do_not_return_what_they_created() -> None:
@@ -315,3 +317,13 @@ async def test_brokers_of_partitions_replace_their_numbers() -> None:
             await admin.create_topics({"b": NewTopic(assignments=[[1], [2, 2]])})
     with pytest.raises(TypeError, match="'replica_assignment'; here: assignments"):
         NewTopic("b", replica_assignment=[[1]])  # type: ignore[call-overload]
+
+
+async def test_brokers_of_partitions_may_come_from_iterators() -> None:
+    async with running(nodes=3) as (_, admin):
+        await admin.create_topics({"b": NewTopic(assignments=zip([3, 2], [2, 1], strict=True))})  # type: ignore[call-overload]
+        given: Any = (iter(replicas) for replicas in ([2], [3]))
+        await admin.create_partitions({"a": NewPartitions(4, given)})
+        found = await admin.describe_topics(["a", "b"])
+        assert [one.replicas for one in found["b"].partitions] == [(3, 2), (2, 1)]
+        assert [one.replicas for one in found["a"].partitions[2:]] == [(2,), (3,)]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.admin_errors import failing
 from support.clusters import QUICK
+from support.virtual_time import virtual_time
 
 from aiokafkawire import Client, RequestTimeout, TopicPartition, UnsupportedVersion, WireError
 from aiokafkawire.admin.admin import Admin
@@ -17,6 +18,7 @@ from aiokafkawire.errors import (
     AdminError,
     ErrorCode,
     NotLeaderOrFollower,
+    TopicNotReady,
     TransactionalIdAuthorizationFailed,
     UnknownServerError,
 )
@@ -93,6 +95,13 @@ async def test_a_broker_that_is_down_does_not_keep_the_producers_of_others() -> 
             await admin.describe_producers(PARTITIONS, timeout=0.5)
         assert all(isinstance(error, RequestTimeout) for error in failed.value.errors.values())
         assert len(failed.value.results) == len(failed.value.errors) * 2
+
+
+@virtual_time
+async def test_the_error_of_a_missing_topic_names_the_timeout_of_the_call() -> None:
+    async with running() as (_, admin):
+        with pytest.raises(TopicNotReady, match=r"^topic 'missing' is not known after 3 s"):
+            await admin.describe_producers(TopicPartition("missing", 0), timeout=3)
 
 
 async def test_transactions_of_all_brokers_are_listed_and_described() -> None:

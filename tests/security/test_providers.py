@@ -39,6 +39,20 @@ def test_without_asking_for_it_nothing_is_looked_up(text: str) -> None:
     assert settings_from(text).client["sasl_password"] == "${env:KAFKA_PASSWORD}"
 
 
+def test_what_is_commented_out_is_not_looked_up() -> None:
+    text = "# sasl.password=${env:NOT_SET_ANYWHERE}\n  !${vault:a:b}\r\n"
+    text += "client.id=x\\\n  #${of:it}\n#${of:it}\\\na=${of:it}"
+    found = parse_properties(resolved(text, {"of": lambda path, key: f"the {key}"}))
+    assert found == {"client.id": "x#the it", "a": "the it"}
+
+
+@pytest.mark.parametrize("name", ["aws-secrets", "vault.kv", "v2"])
+def test_providers_have_names_as_in_java(name: str) -> None:
+    assert resolved(f"a=${{{name}:path:key}}", {name: lambda path, key: f"{path} {key}"}) == "a=path key"
+    with pytest.raises(ConfigError, match=f"unknown provider '{name}'"):
+        resolved(f"a=${{{name}:path:key}}")
+
+
 @pytest.mark.parametrize(
     ("reference", "told"),
     [

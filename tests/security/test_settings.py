@@ -105,6 +105,16 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     ({**TLS, "ssl_key_location": "/k", "ssl_key_pem": "s3cret"}, "ssl_key_location and ssl_key_pem are two sources"),
     (
+        {**TLS, "ssl_certificate_location": "/c", "ssl_key_location": "-----BEGIN PRIVATE KEY-----\ns3cret"},
+        "ssl_key_location must be a path or None, got PEM text (not shown): set the one that ends with _pem",
+    ),
+    (
+        {**OIDC, "sasl_oauthbearer_assertion_private_key_file": " -----BEGIN PRIVATE KEY-----s3cret"},
+        "sasl_oauthbearer_assertion_private_key_file must be a path or None, got PEM text (not shown)",
+    ),
+    ({**TLS, "ssl_key_location": b"s3cret"}, "ssl_key_location must be a path or None, got bytes (not shown)"),
+    ({**TLS, "ssl_certificate_pem": b"s3cret"}, "ssl_certificate_pem must be a string of PEM or None, got bytes (not"),
+    (
         {**TLS, "ssl_key_location": "/k"},
         "ssl_key_location needs the certificate: ssl_certificate_location or ssl_certificate_pem",
     ),
