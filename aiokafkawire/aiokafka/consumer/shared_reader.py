@@ -147,6 +147,8 @@ class SharedReader:
             max_records: the maximum number of records in all; None for all that are fetched.
         """
         await self._iteration.let_others_run(check_clock=True)
+        # The next single record has to be chosen anew: ready() counts the records of its partition as unfinished.
+        self._reading = None
         self._finish(partitions)
         found: dict[TopicPartition, list[ConsumerRecord[Any, Any]]] = {}
         with anyio.move_on_after(timeout) as waiting:
