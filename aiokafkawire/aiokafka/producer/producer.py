@@ -15,7 +15,7 @@ from ...producer.record_checks import header_pairs
 from ...producer.transaction import Transaction
 from ...records.compression import Codec
 from ...runtime import finish
-from ...types import Headers, TopicPartition
+from ...types import Headers, TopicPartition, check_partition
 from ...types import OffsetAndMetadata as OwnOffsetAndMetadata
 from ..abc import AbstractTokenProvider
 from ..argument_names import with_known_arguments
@@ -310,7 +310,8 @@ class AIOKafkaProducer:
             if partition is None:
                 partition = random.choice(sorted(await self.client._wait_on_metadata(topic)))  # noqa: S311, no secret
                 self._require_same(transaction)
-            result = await self._wire._enqueue_batch(TopicPartition(topic, partition), batch.builder, batch.timestamps)
+            where = check_partition((topic, partition))
+            result = await self._wire._enqueue_batch(where, batch.builder, batch.timestamps)
         except own.UsageError as error:
             self._require_same(transaction)
             raise ValueError(str(error)) from error
