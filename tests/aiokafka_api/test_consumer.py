@@ -140,6 +140,23 @@ async def test_a_record_in_hand_delays_a_rebalance_for_a_while(broker: Broker, k
 
 
 @pytest.mark.anyio
+async def test_commits_succeed_again_after_a_rebalance_if_each_request_names_its_partition(
+    broker: Broker, kafka: Client
+) -> None:
+    async with consumer_of(broker, TOPIC, rebalance_timeout_ms=300, enable_auto_commit=False) as first:
+        with anyio.fail_after(SOON):
+            await first.getone(WHERE)
+            async with consumer_of(broker, TOPIC):
+                with pytest.raises(CommitFailedError):
+                    await first.commit()
+            again = await first.getone(WHERE)
+            await first.commit({WHERE: again.offset + 1})
+            assert await first.committed(WHERE) == again.offset + 1
+            await first.getmany(WHERE)
+            await first.commit()
+
+
+@pytest.mark.anyio
 async def test_stop_ends_a_call_that_waits_for_a_position(broker: Broker, kafka: Client) -> None:
     consumer = consumer_of(broker, group_id=None)
     await consumer.start()

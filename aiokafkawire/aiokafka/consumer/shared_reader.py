@@ -255,6 +255,8 @@ class SharedReader:
                 if state.partition in partitions:
                     state.finish(now)
             iteration.in_hand = [state for state in iteration.in_hand if state.partition not in partitions]
+            for partition in partitions:
+                self._positions.lost_in_hand.pop(partition, None)
             iteration.on_release()
         iteration.on_poll()
 
