@@ -28,9 +28,12 @@ from ..error_translation import TRANSLATED, translated
 from ..errors import (
     CommitFailedError,
     ConsumerStoppedError,
+    IllegalGenerationError,
     IllegalOperation,
     IllegalStateError,
     KafkaTimeoutError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
 )
 from ..records import ConsumerRecord
 from ..structs import OffsetAndTimestamp, TopicPartition
@@ -635,7 +638,8 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             offsets: an offset, or an offset and a text, for each partition.
 
         Raises:
-            CommitFailedError: the group has revoked the partitions while their records were being processed.
+            CommitFailedError: the group has revoked the partitions while their records were being processed, or has
+                members, while this consumer reads partitions that were assigned by hand.
             IllegalOperation: the consumer has no group.
             IllegalStateError: a partition is not assigned.
             ValueError, TypeError: the offsets are wrong.
@@ -662,6 +666,8 @@ class AIOKafkaConsumer(Generic[KT, VT]):
                     await session.consumer.commit(
                         {partition: OwnOffsetAndMetadata(at.offset, at.metadata) for partition, at in given.items()}
                     )
+        except (UnknownMemberIdError, IllegalGenerationError, RebalanceInProgressError) as error:
+            raise CommitFailedError(f"the group has members, and this consumer is none of them: {error}") from error
         except CommitFailedError as error:  # Faust knows by these words that it can go on
             raise CommitFailedError(f"the group has already rebalanced: {error.args[0]}") from error.__cause__
 
