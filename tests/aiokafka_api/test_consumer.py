@@ -157,6 +157,41 @@ async def test_commits_succeed_again_after_a_rebalance_if_each_request_names_its
 
 
 @pytest.mark.anyio
+async def test_two_starts_at_once_are_one(broker: Broker, kafka: Client) -> None:
+    consumer, errors = consumer_of(broker, TOPIC), list[str]()
+
+    async def start() -> None:
+        try:
+            await consumer.start()
+        except IllegalStateError as error:
+            errors.append(str(error))
+
+    with anyio.fail_after(SOON):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(start)
+            tasks.start_soon(start)
+        assert len(errors) == 1
+        assert "has been called already" in errors[0]
+        assert (await consumer.getone()).value == b"0"
+        await consumer.stop()
+
+
+@pytest.mark.anyio
+async def test_a_start_that_is_stopped_says_so(broker: Broker, kafka: Client) -> None:
+    consumer = consumer_of(broker, TOPIC)
+
+    async def start() -> None:
+        with pytest.raises(ConsumerStoppedError):
+            await consumer.start()
+
+    with anyio.fail_after(SOON):
+        async with broker.hold(ApiKey.JOIN_GROUP) as join, anyio.create_task_group() as tasks:
+            tasks.start_soon(start)
+            await join.arrived()
+            await consumer.stop()
+
+
+@pytest.mark.anyio
 async def test_stop_ends_a_call_that_waits_for_a_position(broker: Broker, kafka: Client) -> None:
     consumer = consumer_of(broker, group_id=None)
     await consumer.start()

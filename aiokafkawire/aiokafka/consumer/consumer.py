@@ -165,6 +165,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
         self._max_poll_records, self._request_timeout_ms = max_poll_records, request_timeout_ms
         self._exclude_internal_topics, self._isolation_level = exclude_internal_topics, isolation_level
+        self._starts = False
         self._session: Session | None = None
         # Of the session that was left last; its end comes before the next one reads.
         self._left: anyio.Event | None = None
@@ -191,11 +192,14 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             KafkaConnectionError: no broker was reached.
             UnknownTopicOrPartitionError: a topic does not exist, and the brokers do not create it.
             KafkaError: the group has refused the consumer.
+            IllegalStateError: it has been called already.
+            ConsumerStoppedError: the consumer was stopped, before or meanwhile.
         """
         if self._closed:
             raise ConsumerStoppedError("this consumer is stopped: make another")
-        if self._session is not None:
+        if self._starts:
             raise IllegalStateError("start() has been called already")
+        self._starts = True
         try:
             await self._client.bootstrap()
             wanted = self._wanted
@@ -206,8 +210,11 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             if self._wanted is not None:
                 with TRANSLATED:
                     await session.read_first(self._wanted)
+            if self._closed:
+                raise ConsumerStoppedError("the consumer was stopped during its start")
         except BaseException:
             await self._abandon_start()
+            self._starts = False
             raise
 
     async def _abandon_start(self) -> None:
