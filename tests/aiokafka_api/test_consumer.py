@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import pickle
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -19,13 +19,14 @@ from aiokafkawire.aiokafka.consumer.session import prefix_pattern
 from aiokafkawire.aiokafka.errors import (
     CommitFailedError,
     ConsumerStoppedError,
+    GroupAuthorizationFailedError,
     IllegalStateError,
     InvalidSessionTimeoutError,
     KafkaConnectionError,
     KafkaTimeoutError,
 )
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.testing import Broker
+from aiokafkawire.testing import Broker, ErrorCode
 
 TOPIC = "orders"
 WHERE = TopicPartition(TOPIC, 0)
@@ -174,6 +175,38 @@ async def test_two_starts_at_once_are_one(broker: Broker, kafka: Client) -> None
         assert "has been called already" in errors[0]
         assert (await consumer.getone()).value == b"0"
         await consumer.stop()
+
+
+@pytest.mark.anyio
+async def test_a_position_that_the_group_refuses_is_not_waited_for(broker: Broker, kafka: Client) -> None:
+    async with consumer_of(broker) as consumer:
+        broker.on(ApiKey.OFFSET_FETCH, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED, times=None)
+        consumer.assign([WHERE])
+        with anyio.fail_after(SOON), pytest.raises(GroupAuthorizationFailedError):
+            await consumer.position(WHERE)
+
+
+CALLS: dict[str, Callable[[AIOKafkaConsumer[Any, Any]], Awaitable[object]]] = {
+    "getone": lambda consumer: consumer.getone(),
+    "getmany": lambda consumer: consumer.getmany(timeout_ms=PATIENCE * 1000),
+    "position": lambda consumer: consumer.position(WHERE),
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("call", CALLS)
+async def test_a_call_that_waits_ends_with_the_client(broker: Broker, kafka: Client, call: str) -> None:
+    async def wait() -> None:
+        with pytest.raises(IllegalStateError, match="the consumer is closed"):
+            await CALLS[call](consumer)
+
+    async with consumer_of(broker, group_id=None) as consumer:
+        with anyio.fail_after(SOON):
+            async with broker.hold(ApiKey.LIST_OFFSETS) as lookup, anyio.create_task_group() as tasks:
+                consumer.assign([WHERE])
+                tasks.start_soon(wait)
+                await lookup.arrived()
+                await consumer._client.wire_client.close()
 
 
 @pytest.mark.anyio

@@ -488,6 +488,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             IllegalStateError: the partition is not assigned.
             NoOffsetForPartitionError: there is no offset to begin at, and ``auto_offset_reset`` is "none".
             ConsumerStoppedError: the consumer was stopped meanwhile.
+            KafkaError: the group, or looking up an offset, has failed.
         """
         self._require_assigned(partition)
         while True:
@@ -504,6 +505,8 @@ class AIOKafkaConsumer(Generic[KT, VT]):
                     raise error
             if self._closed:
                 raise ConsumerStoppedError("the consumer was stopped before the position was known")
+            with TRANSLATED:
+                session.reader.raise_pending()
             await session.wait_for_change(self._request_timeout_ms / 1000)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:

@@ -282,7 +282,8 @@ class SharedReader:
             self._iteration.waiting -= 1
 
     def raise_pending(self) -> None:
-        """Raise the next error of the group or of a partition, if there is one."""
+        """Raise the next error of the group or of a partition, if there is one, and once the client is closed."""
+        self._iteration.require_open()
         pending = self._iteration.pending_errors
         error = pending.popleft() if pending else self._fetcher.next_fault()
         # The fetcher goes on, and has logged it: as in aiokafka, an outage ends no loop.
