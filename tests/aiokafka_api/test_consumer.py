@@ -342,6 +342,16 @@ def test_a_time_that_is_no_number_is_refused(name: str) -> None:
         AIOKafkaConsumer(**settings)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [{"session_timeout_ms": 0}, {"max_poll_interval_ms": -1}, {"auto_offset_reset": "first"}, {"fetch_max_bytes": 0}],
+    ids=str,
+)
+def test_a_setting_that_is_wrong_is_refused_before_the_start(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        AIOKafkaConsumer(TOPIC, **settings)
+
+
 @pytest.mark.anyio
 async def test_wrong_arguments_of_a_call_are_refused_in_words(broker: Broker, kafka: Client) -> None:
     nothing: Any = None

@@ -12,7 +12,7 @@ import anyio
 
 from ... import errors as own
 from ...argument_checks import shown
-from ...config import ConsumerOptions
+from ...config import ConsumerConfig, ConsumerOptions, make_config
 from ...consumer.topic_subscription import RebalancePatience
 from ...runtime import current_task, mark_coroutine_function
 from ...types import OffsetAndMetadata as OwnOffsetAndMetadata
@@ -159,6 +159,8 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         }
         if group_instance_id and group_id is not None:
             self._options["group_instance_id"] = group_instance_id
+        with TRANSLATED:
+            make_config(ConsumerConfig, self._options)
         for_user = max(0, rebalance_ms - heartbeat_ms) / 1000 * _FOR_USER
         self._patience = RebalancePatience(rebalance_ms, for_user)
         self._assignors = tuple(partition_assignment_strategy)
@@ -194,6 +196,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             KafkaError: the group has refused the consumer.
             IllegalStateError: it has been called already.
             ConsumerStoppedError: the consumer was stopped, before or meanwhile.
+            ValueError: settings contradict one another.
         """
         if self._closed:
             raise ConsumerStoppedError("this consumer is stopped: make another")
