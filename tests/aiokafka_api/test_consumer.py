@@ -241,6 +241,20 @@ async def test_stop_ends_a_call_that_waits_for_a_position(broker: Broker, kafka:
             await consumer.stop()
 
 
+@pytest.mark.anyio
+async def test_a_partition_that_is_assigned_again_stays_where_it_is(broker: Broker, kafka: Client) -> None:
+    await kafka.admin.create_partitions({TOPIC: 2})
+    other = TopicPartition(TOPIC, 1)
+    async with consumer_of(broker, group_id=None) as consumer:
+        consumer.assign([WHERE])
+        with anyio.fail_after(SOON):
+            await consumer.getone()
+            consumer.pause(WHERE)
+            consumer.assign([WHERE, other])
+            assert await consumer.position(WHERE) == 1
+            assert (consumer.paused(), consumer.assignment()) == ({WHERE}, {WHERE, other})
+
+
 # --- errors ------------------------------------------------------------------------------------------------
 
 
