@@ -4,6 +4,7 @@ See docs/aiokafka.md. :func:`install` makes ``import aiokafka`` find this packag
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .._lazy_exports import lazy_exports
@@ -54,6 +55,7 @@ _SUBMODULES = (
     "cluster",
     "conn",
     "consumer",
+    "coordinator",
     "errors",
     "helpers",
     "partitioner",
@@ -61,7 +63,16 @@ _SUBMODULES = (
     "structs",
     "util",
 )
-__getattr__: Callable[[str], object] = lazy_exports(__name__, _MODULES, _SUBMODULES)
+_COORDINATOR = ("protocol", "assignors.range", "assignors.roundrobin", "assignors.sticky.sticky_assignor")
+_lazy: Callable[[str], object] = lazy_exports(__name__, _MODULES, _SUBMODULES)
+
+
+def __getattr__(name: str) -> object:
+    """Return a name that is not loaded yet; ``coordinator`` has its modules then, as after an import of aiokafka."""
+    if name == "coordinator":
+        for module in _COORDINATOR:
+            import_module(f".coordinator.{module}", __name__)
+    return _lazy(name)
 
 
 def __dir__() -> list[str]:

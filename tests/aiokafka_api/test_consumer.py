@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import pickle
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -19,13 +19,14 @@ from aiokafkawire.aiokafka.consumer.session import prefix_pattern
 from aiokafkawire.aiokafka.errors import (
     CommitFailedError,
     ConsumerStoppedError,
+    GroupAuthorizationFailedError,
     IllegalStateError,
     InvalidSessionTimeoutError,
     KafkaConnectionError,
     KafkaTimeoutError,
 )
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.testing import Broker
+from aiokafkawire.testing import Broker, ErrorCode
 
 TOPIC = "orders"
 WHERE = TopicPartition(TOPIC, 0)
@@ -140,6 +141,90 @@ async def test_a_record_in_hand_delays_a_rebalance_for_a_while(broker: Broker, k
 
 
 @pytest.mark.anyio
+async def test_commits_succeed_again_after_a_rebalance_if_each_request_names_its_partition(
+    broker: Broker, kafka: Client
+) -> None:
+    async with consumer_of(broker, TOPIC, rebalance_timeout_ms=300, enable_auto_commit=False) as first:
+        with anyio.fail_after(SOON):
+            await first.getone(WHERE)
+            async with consumer_of(broker, TOPIC):
+                with pytest.raises(CommitFailedError):
+                    await first.commit()
+            again = await first.getone(WHERE)
+            await first.commit({WHERE: again.offset + 1})
+            assert await first.committed(WHERE) == again.offset + 1
+            await first.getmany(WHERE)
+            await first.commit()
+
+
+@pytest.mark.anyio
+async def test_two_starts_at_once_are_one(broker: Broker, kafka: Client) -> None:
+    consumer, errors = consumer_of(broker, TOPIC), list[str]()
+
+    async def start() -> None:
+        try:
+            await consumer.start()
+        except IllegalStateError as error:
+            errors.append(str(error))
+
+    with anyio.fail_after(SOON):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(start)
+            tasks.start_soon(start)
+        assert len(errors) == 1
+        assert "has been called already" in errors[0]
+        assert (await consumer.getone()).value == b"0"
+        await consumer.stop()
+
+
+@pytest.mark.anyio
+async def test_a_position_that_the_group_refuses_is_not_waited_for(broker: Broker, kafka: Client) -> None:
+    async with consumer_of(broker) as consumer:
+        broker.on(ApiKey.OFFSET_FETCH, answer=ErrorCode.GROUP_AUTHORIZATION_FAILED, times=None)
+        consumer.assign([WHERE])
+        with anyio.fail_after(SOON), pytest.raises(GroupAuthorizationFailedError):
+            await consumer.position(WHERE)
+
+
+CALLS: dict[str, Callable[[AIOKafkaConsumer[Any, Any]], Awaitable[object]]] = {
+    "getone": lambda consumer: consumer.getone(),
+    "getmany": lambda consumer: consumer.getmany(timeout_ms=PATIENCE * 1000),
+    "position": lambda consumer: consumer.position(WHERE),
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("call", CALLS)
+async def test_a_call_that_waits_ends_with_the_client(broker: Broker, kafka: Client, call: str) -> None:
+    async def wait() -> None:
+        with pytest.raises(IllegalStateError, match="the consumer is closed"):
+            await CALLS[call](consumer)
+
+    async with consumer_of(broker, group_id=None) as consumer:
+        with anyio.fail_after(SOON):
+            async with broker.hold(ApiKey.LIST_OFFSETS) as lookup, anyio.create_task_group() as tasks:
+                consumer.assign([WHERE])
+                tasks.start_soon(wait)
+                await lookup.arrived()
+                await consumer._client.wire_client.close()
+
+
+@pytest.mark.anyio
+async def test_a_start_that_is_stopped_says_so(broker: Broker, kafka: Client) -> None:
+    consumer = consumer_of(broker, TOPIC)
+
+    async def start() -> None:
+        with pytest.raises(ConsumerStoppedError):
+            await consumer.start()
+
+    with anyio.fail_after(SOON):
+        async with broker.hold(ApiKey.JOIN_GROUP) as join, anyio.create_task_group() as tasks:
+            tasks.start_soon(start)
+            await join.arrived()
+            await consumer.stop()
+
+
+@pytest.mark.anyio
 async def test_stop_ends_a_call_that_waits_for_a_position(broker: Broker, kafka: Client) -> None:
     consumer = consumer_of(broker, group_id=None)
     await consumer.start()
@@ -154,6 +239,20 @@ async def test_stop_ends_a_call_that_waits_for_a_position(broker: Broker, kafka:
             tasks.start_soon(ask)
             await lookup.arrived()
             await consumer.stop()
+
+
+@pytest.mark.anyio
+async def test_a_partition_that_is_assigned_again_stays_where_it_is(broker: Broker, kafka: Client) -> None:
+    await kafka.admin.create_partitions({TOPIC: 2})
+    other = TopicPartition(TOPIC, 1)
+    async with consumer_of(broker, group_id=None) as consumer:
+        consumer.assign([WHERE])
+        with anyio.fail_after(SOON):
+            await consumer.getone()
+            consumer.pause(WHERE)
+            consumer.assign([WHERE, other])
+            assert await consumer.position(WHERE) == 1
+            assert (consumer.paused(), consumer.assignment()) == ({WHERE}, {WHERE, other})
 
 
 # --- errors ------------------------------------------------------------------------------------------------
@@ -255,6 +354,16 @@ def test_a_time_that_is_no_number_is_refused(name: str) -> None:
     settings: dict[str, Any] = {name: "1"}
     with pytest.raises(ValueError, match=f"{name} must be a number of milliseconds, got '1'"):
         AIOKafkaConsumer(**settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"session_timeout_ms": 0}, {"max_poll_interval_ms": -1}, {"auto_offset_reset": "first"}, {"fetch_max_bytes": 0}],
+    ids=str,
+)
+def test_a_setting_that_is_wrong_is_refused_before_the_start(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(settings))):
+        AIOKafkaConsumer(TOPIC, **settings)
 
 
 @pytest.mark.anyio

@@ -226,6 +226,21 @@ def test_installed_it_is_found_by_aiokafka_s_name() -> None:
     assert (done.stdout, done.stderr) == ("No module named 'aiokafka.record'\n", "")
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "coordinator.assignors.roundrobin.RoundRobinPartitionAssignor",
+        "coordinator.assignors.sticky.sticky_assignor.StickyPartitionAssignor",
+        "coordinator.protocol.ConsumerProtocolMemberMetadata",
+        "producer.producer.AIOKafkaProducer",
+    ],
+)
+def test_a_dotted_name_is_found_after_an_import_of_the_package_alone(name: str) -> None:
+    program = f"import aiokafkawire.aiokafka as aiokafka\nprint(aiokafka.{name}.__name__)"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == (name.rpartition(".")[2], "")
+
+
 def test_it_does_not_replace_an_aiokafka_that_is_in_use() -> None:
     with pytest.raises(own.UsageError, match="imported already"):
         install()

@@ -187,6 +187,20 @@ async def test_a_record_that_is_not_bytes_needs_a_serializer_of_this_producer(ke
                     await producer.send_and_wait("t", value, key=key)
 
 
+@pytest.mark.parametrize("partition", [1.0, True, "0", -1, 7])
+async def test_a_batch_for_what_is_no_partition_is_refused_and_stops_no_later_record(partition: Any) -> None:
+    with anyio.fail_after(SOON):
+        async with Broker() as broker:
+            broker.create_topic("t", partitions=2)
+            async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+                batch = producer.create_batch()
+                batch.append(timestamp=None, key=None, value=b"v")
+                with pytest.raises(ValueError, match="partition"):
+                    await producer.send_batch(batch, "t", partition=partition)
+                assert await producer.send_and_wait("t", b"v", partition=0)
+                assert await (await producer.send_batch(batch, "t", partition=1))
+
+
 async def test_a_serializer_that_returns_no_bytes_is_named() -> None:
     text = "^the value_serializer returned a str, and bytes are needed$"
     with anyio.fail_after(SOON):

@@ -244,6 +244,15 @@ async def test_refuses_wrong_commits(api: Api, kafka: Client) -> None:
             await consumer.committed(where)
 
 
+async def test_a_commit_of_partitions_that_members_of_the_group_read_fails(api: Api, kafka: Client) -> None:
+    where = api.TopicPartition(TOPIC, 0)
+    settings = options(kafka, group_id="g", enable_auto_commit=False)
+    async with api.AIOKafkaConsumer(TOPIC, **settings), api.AIOKafkaConsumer(**settings) as other:
+        other.assign([where])
+        with pytest.raises(api("errors").CommitFailedError):
+            await other.commit({where: 1})
+
+
 @pytest.mark.slow
 async def test_seeks_and_looks_up_offsets(api: Api, kafka: Client) -> None:
     await write(kafka, b"0", b"1", b"2")

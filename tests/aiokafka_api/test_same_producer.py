@@ -377,6 +377,20 @@ def test_a_batch_is_sent_as_it_was_filled(api: Api) -> None:
     run(test)
 
 
+def test_times_in_a_batch_may_have_a_fraction(api: Api) -> None:
+    async def test(broker: Broker) -> None:
+        async with api.AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+            batch = producer.create_batch()
+            assert batch.append(timestamp=1_234.9, key=None, value=b"v").timestamp == 1_234
+            for wrong in ("1234", float("nan")):
+                with pytest.raises((TypeError, ValueError)):
+                    batch.append(timestamp=wrong, key=None, value=b"v")
+            await (await producer.send_batch(batch, "t", partition=0))
+        assert [one.timestamp for one in await written(broker)] == [1_234]
+
+    run(test)
+
+
 def test_the_first_record_of_a_batch_always_has_room(api: Api) -> None:
     async def test(broker: Broker) -> None:
         async with api.AIOKafkaProducer(bootstrap_servers=broker.bootstrap, max_batch_size=100) as producer:

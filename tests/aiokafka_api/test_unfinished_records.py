@@ -164,3 +164,26 @@ def test_what_is_sent_right_after_the_start_is_read() -> None:
 def test_getone_looks_like_a_coroutine_function() -> None:
     assert looks_async(AIOKafkaConsumer.getone)
     assert looks_async(AIOKafkaConsumer.getmany)
+
+
+def test_a_getone_between_calls_of_getmany_delays_no_commit() -> None:
+    async def main() -> list[int | None]:
+        async with Broker() as broker:
+            broker.create_topic("t", 2)
+            settings: Any = {"bootstrap_servers": broker.bootstrap, "group_id": "g"}
+            async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+                for partition in (0, 1):
+                    for _ in range(3):
+                        await producer.send_and_wait("t", b"v", partition=partition)
+            reader: Any = AIOKafkaConsumer("t", auto_offset_reset="earliest", auto_commit_interval_ms=10**7, **settings)
+            async with reader as consumer, asyncio.timeout(SOON):
+                oldest = TopicPartition("t", (await consumer.getone()).partition)
+                await consumer.getone(TopicPartition("t", 1 - oldest.partition))
+                assert list(await consumer.getmany(max_records=1)) == [oldest]
+                await consumer.getone()
+                while sum([await consumer.position(at) for at in consumer.assignment()]) < 6:
+                    await consumer.getmany(timeout_ms=1_000)
+            async with AIOKafkaConsumer(**settings) as other:
+                return [await other.committed(TopicPartition("t", partition)) for partition in (0, 1)]
+
+    assert asyncio.run(main()) == [3, 3]

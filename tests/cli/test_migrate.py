@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib.util
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,26 @@ def test_a_file_without_rights_is_skipped(code: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Path, "open", refuse)
     assert main(["migrate", "app"]) == 1
     assert "app/send.py: skipped, since Permission denied\n" in capsys.readouterr().err
+
+
+def test_a_folder_without_rights_is_skipped_with_a_line(
+    code: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def refusing(function: Any, what: str) -> Any:
+        def refuse(path: Any, *args: Any, **options: Any) -> Any:
+            if str(path).endswith(what):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return function(path, *args, **options)
+
+        return refuse
+
+    monkeypatch.setattr("os.scandir", refusing(os.scandir, "app"))
+    monkeypatch.setattr("os.stat", refusing(os.stat, "app/pyvenv.cfg"))
+    for options in ([], ["--check"], ["--write", "--yes"]):
+        assert main(["migrate", ".", *options]) == 1
+        err = capsys.readouterr().err
+        assert "app: skipped, since Permission denied\n" in err
+        assert "; 1 file could not be read\n" in err
 
 
 @pytest.mark.parametrize("nested", ["(" * 5000 + ")" * 5000, "[" * 190 + "]" * 190, "a" + ".b" * 3000])

@@ -375,6 +375,12 @@ def test_imports_that_are_certain_change_and_nothing_else(before: str, after: st
     assert with_drop_in(after.encode()).decode() == after
 
 
+@pytest.mark.parametrize("end", [b"", b"\r", b"\n\n\n   ", b"\n\x0c\n\t\n", b"  # why\\\n", b"\n\n# why\r\n \r\n  "])
+def test_the_end_of_a_file_stays(end: bytes) -> None:
+    assert with_drop_in(b"import aiokafka" + end) == b"import aiokafkawire.aiokafka as aiokafka" + end
+    assert with_drop_in(b"x = 'aiokafka'" + end) == b"x = 'aiokafka'" + end
+
+
 def test_the_encoding_of_a_file_stays() -> None:
     before = "# coding: latin-1\nimport aiokafka  # für\n".encode("latin-1")
     assert with_drop_in(before) == before.replace(b"import aiokafka ", b"import aiokafkawire.aiokafka as aiokafka ")

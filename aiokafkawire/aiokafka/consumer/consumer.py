@@ -12,7 +12,7 @@ import anyio
 
 from ... import errors as own
 from ...argument_checks import shown
-from ...config import ConsumerOptions
+from ...config import ConsumerConfig, ConsumerOptions, make_config
 from ...consumer.topic_subscription import RebalancePatience
 from ...runtime import current_task, mark_coroutine_function
 from ...types import OffsetAndMetadata as OwnOffsetAndMetadata
@@ -28,9 +28,12 @@ from ..error_translation import TRANSLATED, translated
 from ..errors import (
     CommitFailedError,
     ConsumerStoppedError,
+    IllegalGenerationError,
     IllegalOperation,
     IllegalStateError,
     KafkaTimeoutError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
 )
 from ..records import ConsumerRecord
 from ..structs import OffsetAndTimestamp, TopicPartition
@@ -156,12 +159,15 @@ class AIOKafkaConsumer(Generic[KT, VT]):
         }
         if group_instance_id and group_id is not None:
             self._options["group_instance_id"] = group_instance_id
+        with TRANSLATED:
+            make_config(ConsumerConfig, self._options)
         for_user = max(0, rebalance_ms - heartbeat_ms) / 1000 * _FOR_USER
         self._patience = RebalancePatience(rebalance_ms, for_user)
         self._assignors = tuple(partition_assignment_strategy)
         self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
         self._max_poll_records, self._request_timeout_ms = max_poll_records, request_timeout_ms
         self._exclude_internal_topics, self._isolation_level = exclude_internal_topics, isolation_level
+        self._starts = False
         self._session: Session | None = None
         # Of the session that was left last; its end comes before the next one reads.
         self._left: anyio.Event | None = None
@@ -188,11 +194,15 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             KafkaConnectionError: no broker was reached.
             UnknownTopicOrPartitionError: a topic does not exist, and the brokers do not create it.
             KafkaError: the group has refused the consumer.
+            IllegalStateError: it has been called already.
+            ConsumerStoppedError: the consumer was stopped, before or meanwhile.
+            ValueError: settings contradict one another.
         """
         if self._closed:
             raise ConsumerStoppedError("this consumer is stopped: make another")
-        if self._session is not None:
+        if self._starts:
             raise IllegalStateError("start() has been called already")
+        self._starts = True
         try:
             await self._client.bootstrap()
             wanted = self._wanted
@@ -203,8 +213,11 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             if self._wanted is not None:
                 with TRANSLATED:
                     await session.read_first(self._wanted)
+            if self._closed:
+                raise ConsumerStoppedError("the consumer was stopped during its start")
         except BaseException:
             await self._abandon_start()
+            self._starts = False
             raise
 
     async def _abandon_start(self) -> None:
@@ -478,6 +491,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             IllegalStateError: the partition is not assigned.
             NoOffsetForPartitionError: there is no offset to begin at, and ``auto_offset_reset`` is "none".
             ConsumerStoppedError: the consumer was stopped meanwhile.
+            KafkaError: the group, or looking up an offset, has failed.
         """
         self._require_assigned(partition)
         while True:
@@ -494,6 +508,8 @@ class AIOKafkaConsumer(Generic[KT, VT]):
                     raise error
             if self._closed:
                 raise ConsumerStoppedError("the consumer was stopped before the position was known")
+            with TRANSLATED:
+                session.reader.raise_pending()
             await session.wait_for_change(self._request_timeout_ms / 1000)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
@@ -635,7 +651,8 @@ class AIOKafkaConsumer(Generic[KT, VT]):
             offsets: an offset, or an offset and a text, for each partition.
 
         Raises:
-            CommitFailedError: the group has revoked the partitions while their records were being processed.
+            CommitFailedError: the group has revoked the partitions while their records were being processed, or has
+                members, while this consumer reads partitions that were assigned by hand.
             IllegalOperation: the consumer has no group.
             IllegalStateError: a partition is not assigned.
             ValueError, TypeError: the offsets are wrong.
@@ -662,6 +679,8 @@ class AIOKafkaConsumer(Generic[KT, VT]):
                     await session.consumer.commit(
                         {partition: OwnOffsetAndMetadata(at.offset, at.metadata) for partition, at in given.items()}
                     )
+        except (UnknownMemberIdError, IllegalGenerationError, RebalanceInProgressError) as error:
+            raise CommitFailedError(f"the group has members, and this consumer is none of them: {error}") from error
         except CommitFailedError as error:  # Faust knows by these words that it can go on
             raise CommitFailedError(f"the group has already rebalanced: {error.args[0]}") from error.__cause__
 

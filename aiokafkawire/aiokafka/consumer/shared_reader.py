@@ -147,6 +147,8 @@ class SharedReader:
             max_records: the maximum number of records in all; None for all that are fetched.
         """
         await self._iteration.let_others_run(check_clock=True)
+        # The next single record has to be chosen anew: ready() counts the records of its partition as unfinished.
+        self._reading = None
         self._finish(partitions)
         found: dict[TopicPartition, list[ConsumerRecord[Any, Any]]] = {}
         with anyio.move_on_after(timeout) as waiting:
@@ -253,6 +255,8 @@ class SharedReader:
                 if state.partition in partitions:
                     state.finish(now)
             iteration.in_hand = [state for state in iteration.in_hand if state.partition not in partitions]
+            for partition in partitions:
+                self._positions.lost_in_hand.pop(partition, None)
             iteration.on_release()
         iteration.on_poll()
 
@@ -278,7 +282,8 @@ class SharedReader:
             self._iteration.waiting -= 1
 
     def raise_pending(self) -> None:
-        """Raise the next error of the group or of a partition, if there is one."""
+        """Raise the next error of the group or of a partition, if there is one, and once the client is closed."""
+        self._iteration.require_open()
         pending = self._iteration.pending_errors
         error = pending.popleft() if pending else self._fetcher.next_fault()
         # The fetcher goes on, and has logged it: as in aiokafka, an outage ends no loop.

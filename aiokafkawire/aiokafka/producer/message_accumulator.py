@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
+from numbers import Real
 from typing import Any, Final, NamedTuple
 
 from ... import errors as own
@@ -9,7 +11,7 @@ from ...producer.record_checks import bytes_needed, copy_bytes, header_pairs
 from ...records.batch import BatchBuilder as RecordBatchBuilder
 from ...records.compression import Codec
 
-__all__ = ("BatchBuilder", "RecordInBatch")
+__all__ = ("BatchBuilder", "RecordInBatch", "not_bytes", "whole_timestamp")
 
 _new_tuple: Final = tuple.__new__
 
@@ -43,7 +45,7 @@ class BatchBuilder:
     def append(
         self,
         *,
-        timestamp: int | None,
+        timestamp: float | None,
         key: Any,
         value: Any,
         headers: Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None] | None = (),
@@ -51,7 +53,7 @@ class BatchBuilder:
         """Add a record; return its place, or None if the batch is full or closed. A first record always has room.
 
         Args:
-            timestamp: in ms since the epoch; None for the present time.
+            timestamp: in ms since the epoch, of which a fraction is cut off; None for the present time.
             key: bytes, or an object for the producer's ``key_serializer``; None for no key.
             value: bytes, or an object for the producer's ``value_serializer``.
             headers: pairs of a name and bytes.
@@ -65,23 +67,26 @@ class BatchBuilder:
             key = self._key_serializer(key)
         if self._value_serializer is not None:
             value = self._value_serializer(value)
-        if timestamp is None:
-            timestamp = time.time_ns() // 1_000_000
+        moment: Any = timestamp
+        if moment is None:
+            moment = time.time_ns() // 1_000_000
+        elif type(moment) is not int:
+            moment = whole_timestamp(moment)
         builder = self.builder
         before = builder.size
         try:
             pairs = header_pairs(headers if isinstance(headers, Mapping) else list(headers)) if headers else ()
             raw_key = _raw(key, "key", self._key_serializer)
             raw_value = _raw(value, "value", self._value_serializer)
-            index = builder.append(timestamp, raw_key, raw_value, pairs)
+            index = builder.append(moment, raw_key, raw_value, pairs)
         except own.UsageError as error:
             raise TypeError(str(error)) from error
         if index < 0:
             self.close()
             return None
-        self.timestamps.append(timestamp)
+        self.timestamps.append(moment)
         # The same as RecordInBatch(...), but without a function call for each record.
-        return _new_tuple(RecordInBatch, (index, None, builder.size - before, timestamp))
+        return _new_tuple(RecordInBatch, (index, None, builder.size - before, moment))
 
     def close(self) -> None:
         """Take no more records."""
@@ -98,6 +103,14 @@ class BatchBuilder:
     def record_count(self) -> int:
         """Return the number of the batch's records."""
         return self.builder.count
+
+
+def whole_timestamp(number: Any) -> Any:
+    """Return a number as an int, without its fraction, as aiokafka takes ``time.time() * 1000``; all else as it is."""
+    if type(number) is int or not isinstance(number, Real) or not isfinite(number):
+        return number
+    real: Any = number
+    return int(real)
 
 
 def not_bytes(given: object, part: str, serializer: object) -> TypeError:

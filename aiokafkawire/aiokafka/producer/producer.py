@@ -5,8 +5,6 @@ import random
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from math import isfinite
-from numbers import Real
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -17,7 +15,7 @@ from ...producer.record_checks import header_pairs
 from ...producer.transaction import Transaction
 from ...records.compression import Codec
 from ...runtime import finish
-from ...types import Headers, TopicPartition
+from ...types import Headers, TopicPartition, check_partition
 from ...types import OffsetAndMetadata as OwnOffsetAndMetadata
 from ..abc import AbstractTokenProvider
 from ..argument_names import with_known_arguments
@@ -28,7 +26,7 @@ from ..errors import IllegalOperation, IllegalStateError, MessageSizeTooLargeErr
 from ..partitioner import DefaultPartitioner
 from ..structs import OffsetAndMetadata, RecordMetadata
 from ..util import commit_structure_validate
-from .message_accumulator import BatchBuilder, not_bytes
+from .message_accumulator import BatchBuilder, not_bytes, whole_timestamp
 from .producer_options import producer_options
 from .send_future import BatchWatcher, SendFuture
 
@@ -254,7 +252,7 @@ class AIOKafkaProducer:
         if key is None and partition is None and self._is_random:
             partition = self._random_partition(topic)
         if timestamp_ms is not None:
-            timestamp_ms = _whole(timestamp_ms)
+            timestamp_ms = whole_timestamp(timestamp_ms)
         self._unyielded += 1
         if self._unyielded >= _YIELD_EVERY:
             self._unyielded, transaction = 0, self._transaction
@@ -312,7 +310,8 @@ class AIOKafkaProducer:
             if partition is None:
                 partition = random.choice(sorted(await self.client._wait_on_metadata(topic)))  # noqa: S311, no secret
                 self._require_same(transaction)
-            result = await self._wire._enqueue_batch(TopicPartition(topic, partition), batch.builder, batch.timestamps)
+            where = check_partition((topic, partition))
+            result = await self._wire._enqueue_batch(where, batch.builder, batch.timestamps)
         except own.UsageError as error:
             self._require_same(transaction)
             raise ValueError(str(error)) from error
@@ -499,14 +498,6 @@ class AIOKafkaProducer:
         if not self._is_transactional:
             raise IllegalOperation("transactions need a transactional_id: AIOKafkaProducer(transactional_id=...)")
         return self._open()
-
-
-def _whole(number: Any) -> Any:
-    """Return a number as an int, without its fraction, as aiokafka takes ``time.time() * 1000``; all else as it is."""
-    if type(number) is int or not isinstance(number, Real) or not isfinite(number):
-        return number
-    real: Any = number
-    return int(real)
 
 
 class TransactionContext:

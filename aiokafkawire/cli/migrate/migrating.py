@@ -185,6 +185,8 @@ def diff_of(path: Path, before: bytes, after: bytes) -> bytes:
 
 
 def _find(file: SourceFile, own: frozenset[str]) -> list[Finding]:
+    if file.unlisted:
+        raise OSError(0, file.unlisted)
     source = read_source(file.path)
     if not file.is_python:
         return find_dependencies(source.decode("utf-8", "replace"))

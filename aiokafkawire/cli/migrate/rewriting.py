@@ -20,13 +20,19 @@ def with_drop_in(source: bytes) -> bytes:
     Raises:
         UnreadableSource: the source is no Python.
     """
+    body, end = source, b""
     module = parse_source(source)
+    if module.bytes != body:  # LibCST loses some blanks at the end
+        body = source.rstrip()
+        module, end = parse_source(body), source[len(body) :]
+    if module.bytes != body:
+        return source
     names = _PackageNames()
     module.visit(names)
     members = _PackageMembers(names.bound)
     module.visit(members)
     keeps_package = names.binds_by_submodule or not members.are_in_drop_in
-    return module.visit(_ImportChanger(keeps_package=keeps_package)).bytes
+    return module.visit(_ImportChanger(keeps_package=keeps_package)).bytes + end
 
 
 class _PackageNames(cst.CSTVisitor):

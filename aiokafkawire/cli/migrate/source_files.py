@@ -25,10 +25,11 @@ _PYTHON: Final = (".py", ".pyi", ".pyw")
 
 @attrs.frozen
 class SourceFile:
-    """A file to read: Python, or a list of dependencies."""
+    """A file to read: Python, or a list of dependencies. Or a folder that cannot be listed, with the reason."""
 
     path: Path
     is_python: bool
+    unlisted: str = ""
 
 
 def source_files(paths: Iterable[str]) -> list[SourceFile]:
@@ -108,17 +109,23 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _files_under(root: Path) -> Iterator[SourceFile]:
-    for folder, folders, names in os.walk(root):
+    failed: list[OSError] = []
+    for folder, folders, names in os.walk(root, onerror=failed.append):
         here = Path(folder)
         folders[:] = sorted(name for name in folders if not _is_skipped(here / name))
         for name in sorted(names):
             path = here / name
-            if (path.suffix in _PYTHON or _lists_dependencies(name)) and path.is_file():
+            if (path.suffix in _PYTHON or _lists_dependencies(name)) and os.path.isfile(path):
                 yield SourceFile(path, is_python=path.suffix in _PYTHON)
+    for error in failed:
+        yield SourceFile(Path(error.filename), is_python=False, unlisted=error.strerror or str(error))
 
 
 def _is_skipped(folder: Path) -> bool:
-    return folder.name.startswith(".") or folder.name in _SKIPPED_FOLDERS or (folder / _VIRTUAL_ENVIRONMENT).exists()
+    if folder.name.startswith(".") or folder.name in _SKIPPED_FOLDERS:
+        return True
+    # Unlike the methods of paths, functions of os.path return False where the user has no rights.
+    return os.path.exists(folder / _VIRTUAL_ENVIRONMENT)
 
 
 def _lists_dependencies(name: str) -> bool:
