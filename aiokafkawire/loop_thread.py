@@ -30,7 +30,7 @@ class LoopThread:
 
     def __init__(self, name: str = "aiokafkawire-blocking") -> None:
         self._name = name
-        self._pid = os.getpid()
+        self._pid: int | None = None
         self._thread: threading.Thread | None = None
         self._running: Running | None = None
         self._calls: set[ThreadCall[Any]] = set()
@@ -42,7 +42,7 @@ class LoopThread:
         started: ThreadCall[Running] = ThreadCall()
         # A daemon thread, so that an unclosed client does not keep the interpreter from ending.
         thread = threading.Thread(target=_serve, args=(started, self._calls), name=self._name, daemon=True)
-        self._thread = thread
+        self._thread, self._pid = thread, os.getpid()
         try:
             thread.start()
             self._running = started.wait()
@@ -69,8 +69,8 @@ class LoopThread:
 
     @property
     def in_forked_process(self) -> bool:
-        """Whether this is a forked process, in which the thread does not exist."""
-        return os.getpid() != self._pid
+        """Whether this process was forked since the start, so that the thread does not exist here."""
+        return self._pid is not None and os.getpid() != self._pid
 
     @property
     def is_gone(self) -> bool:

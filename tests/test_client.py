@@ -221,6 +221,30 @@ with blocking.Client({bootstrap!r}) as kafka:
     subprocess.run([sys.executable, "-c", source], check=True, timeout=PATIENCE)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_client_that_was_not_open_at_the_fork_is_opened_after_it(bootstrap: str) -> None:
+    """As workers do that a server forks once it has imported the application."""
+    source = f"""
+import os
+from aiokafkawire import UsageError, blocking
+kafka = blocking.Client({bootstrap!r})
+child = os.fork()
+if child == 0:
+    told = ""
+    try:
+        kafka.admin.list_topics()
+    except UsageError as error:
+        told = str(error)
+    with kafka:
+        topics = kafka.admin.list_topics()
+    os._exit(7 if topics == () and "not open" in told else 8)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+with kafka:
+    assert kafka.admin.list_topics() == ()
+"""
+    subprocess.run([sys.executable, "-c", source], check=True, timeout=PATIENCE)
+
+
 def test_a_client_that_nobody_closes_keeps_no_process_from_ending(bootstrap: str) -> None:
     source = f"from aiokafkawire import blocking; blocking.Client({bootstrap!r}).open()"
     done = subprocess.run([sys.executable, "-c", source], timeout=PATIENCE, check=False)
