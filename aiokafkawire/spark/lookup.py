@@ -56,18 +56,23 @@ async def partitions_of(kafka: Client, topics: TopicSelection) -> list[TopicPart
 
 
 async def partitions_now(
-    kafka: Client, topics: TopicSelection, known: Collection[TopicPartition]
+    kafka: Client, topics: TopicSelection, known: Collection[TopicPartition] = ()
 ) -> list[TopicPartition]:
     """Return the partitions to read, sorted. If ``known`` partitions are missing, repeat the lookup for up to 3 s.
 
-    Brokers learn of new partitions one after the other, so the next broker may not know the same partitions yet.
-    Raises as :func:`partitions_of`.
+    Brokers learn of new partitions one after the other, so the next broker may not know the same partitions yet. The
+    lookup is also repeated if a topic or an assigned partition is missing. Raises as :func:`partitions_of`.
     """
     found: list[TopicPartition] = []
     for wait in until_brokers_agree():
-        found = await partitions_of(kafka, topics)
-        if wait is None or set(known) <= set(found):
-            break
+        try:
+            found = await partitions_of(kafka, topics)
+        except (UnknownTopicOrPartition, ConfigError):
+            if wait is None:
+                raise
+        else:
+            if wait is None or set(known) <= set(found):
+                break
         await anyio.sleep(wait)
     return found
 
@@ -207,7 +212,7 @@ async def batch_ranges(kafka: Client, options: ReadOptions, pushed: PushedFilter
         DataLost: the options name offsets that do not exist, and ``failOnDataLoss`` is on.
         ConfigError, KafkaError: as :func:`partitions_of` and :func:`resolve`.
     """
-    partitions = await partitions_of(kafka, options.topics)
+    partitions = await partitions_now(kafka, options.topics)
     start = await resolve(kafka, options, options.start, partitions)
     end = await resolve(kafka, options, options.end, partitions)
     if options.start.offsets is not None or options.end.offsets is not None:

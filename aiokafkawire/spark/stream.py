@@ -14,7 +14,7 @@ from .. import blocking
 from ..types import OffsetSpec, TopicPartition
 from .admission import Admission, lost_between, ranges_between
 from .input_partitions import Part, parts_of, read_part
-from .lookup import data_lost, ends, partitions_now, partitions_of, resolve
+from .lookup import data_lost, ends, partitions_now, resolve
 from .offsets import Offsets, SparkOffsets, read_offsets, write_offsets
 from .options import ReadOptions
 
@@ -133,7 +133,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 async def _resolved(kafka: Any, options: ReadOptions) -> Offsets:
-    return await resolve(kafka, options, options.start, await partitions_of(kafka, options.topics))
+    return await resolve(kafka, options, options.start, await partitions_now(kafka, options.topics))
 
 
 async def _end(kafka: Any, options: ReadOptions, known: Collection[TopicPartition]) -> Offsets:

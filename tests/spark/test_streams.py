@@ -14,6 +14,7 @@ from support.needing import require
 from support.partitions import add_partitions_blocking
 
 from aiokafkawire import ConfigError, KafkaError, RequestTimeout, TopicPartition, blocking
+from aiokafkawire.errors import UnknownTopicOrPartition
 from aiokafkawire.spark import lookup
 from aiokafkawire.spark.errors import DataLost
 from aiokafkawire.spark.offsets import OffsetRange
@@ -132,6 +133,30 @@ def test_a_partition_of_the_checkpoint_is_not_gone_because_one_broker_lags_behin
     start = {"flights": {"0": 0, "1": 0}}
     assert readers().latestOffset(start, everything()) == start
     assert not lagging
+
+
+def test_a_stream_goes_on_though_one_broker_does_not_know_its_topic_yet(
+    kafka: blocking.Client, readers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a broker that has just started, and has not got the cluster's metadata."""
+    fill(kafka, "flights", 5)
+    known = lookup.partitions_of
+
+    def lag() -> None:
+        answers: list[KafkaError] = [UnknownTopicOrPartition("flights"), ConfigError("no partition flights-0")]
+
+        async def partitions_of(*args: Any) -> list[TopicPartition]:
+            if answers:
+                raise answers.pop()
+            return await known(*args)
+
+        monkeypatch.setattr(lookup, "partitions_of", partitions_of)
+
+    reader = readers(subscribePattern="flights")
+    lag()
+    start = reader.initialOffset()
+    lag()
+    assert reader.latestOffset(start, everything()) == {"flights": {"0": 5}}
 
 
 def test_limits_hold_unless_the_trigger_wants_everything(kafka: blocking.Client, readers: Any) -> None:
