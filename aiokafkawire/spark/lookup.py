@@ -10,7 +10,7 @@ from ..client import Client
 from ..cluster.list_offsets import look_up_offsets, look_up_starts
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig, make_config
-from ..errors import ConfigError, UnknownTopicOrPartition, UsageError, broker_error
+from ..errors import ConfigError, ErrorCode, UnknownTopicOrPartition, UsageError, broker_error
 from ..event_log import EventLog
 from ..types import OffsetSpec, TopicPartition
 from .admission import ranges_between
@@ -23,6 +23,7 @@ __all__ = (
     "batch_ranges",
     "data_lost",
     "ends",
+    "existing",
     "log_of",
     "partitions_now",
     "partitions_of",
@@ -75,6 +76,21 @@ async def partitions_now(
                 break
         await anyio.sleep(wait)
     return found
+
+
+async def existing(kafka: Client, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+    """Return those of the partitions that exist, whatever the query's options name. Raises BrokerError."""
+    found: set[TopicPartition] = set()
+    for wait in until_brokers_agree():
+        response = await kafka._cluster.ask_metadata(sorted({each.topic for each in partitions}), _deadline(kafka))
+        for topic in response.topics:
+            if topic.error_code not in (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                raise broker_error(topic.error_code, f"describing topic {topic.name!r}")
+            found |= {TopicPartition(topic.name or "", each.partition_index) for each in topic.partitions}
+        if wait is None or found.issuperset(partitions):
+            break
+        await anyio.sleep(wait)
+    return found.intersection(partitions)
 
 
 async def _partitions(

@@ -14,7 +14,7 @@ from .. import blocking
 from ..types import OffsetSpec, TopicPartition
 from .admission import Admission, lost_between, ranges_between
 from .input_partitions import Part, parts_of, read_part
-from .lookup import data_lost, ends, partitions_now, resolve
+from .lookup import data_lost, ends, existing, partitions_now, resolve
 from .offsets import Offsets, SparkOffsets, read_offsets, write_offsets
 from .options import ReadOptions
 
@@ -72,7 +72,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return write_offsets(end)
         begins = given | self._begin_of_new(given, end)
         # partitions() reports truncated and deleted partitions when the batch is planned.
-        known = {partition: min(begins[partition], end[partition]) for partition in end}
+        known = {partition: min(begins.get(partition, offset), offset) for partition, offset in end.items()}
         return write_offsets(self._admission.reach(known, end, time.monotonic()))
 
     def getDefaultReadLimit(self) -> "ReadLimit":  # noqa: N802
@@ -98,6 +98,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begins, ends_at = (read_offsets(given, "the checkpoint") for given in (start, end))
         new = self._begin_of_new(begins, ends_at)
         lost = lost_between(begins, new, ends_at) if start != end else []
+        lost += [
+            f"{partition} is new, and was deleted before its offsets up to {offset} were read"
+            for partition, offset in sorted(ends_at.items())
+            if partition not in begins and partition not in new and offset > 0
+        ]
         data_lost(lost, fail=self._options.fail_on_data_loss)
         return parts_of(self._options, ranges_between(begins | new, ends_at))
 
@@ -120,7 +125,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._found
 
     def _begin_of_new(self, begins: Offsets, end: Offsets) -> Offsets:
-        """Look up the beginnings of partitions that are in ``end`` but not in ``begins``."""
+        """Look up the beginnings of partitions that are in ``end`` but not in ``begins``, as far as they exist."""
         new = [partition for partition in end if partition not in begins]
         return self._call(_begin, self._options, new) if new else {}
 
@@ -141,4 +146,4 @@ async def _end(kafka: Any, options: ReadOptions, known: Collection[TopicPartitio
 
 
 async def _begin(kafka: Any, options: ReadOptions, partitions: list[TopicPartition]) -> Offsets:
-    return await ends(kafka, options, partitions, which=OffsetSpec.EARLIEST)
+    return await ends(kafka, options, await existing(kafka, partitions), which=OffsetSpec.EARLIEST)

@@ -159,6 +159,31 @@ def test_a_stream_goes_on_though_one_broker_does_not_know_its_topic_yet(
     assert reader.latestOffset(start, everything()) == {"flights": {"0": 5}}
 
 
+def test_a_new_topic_that_is_gone_when_its_batch_is_repeated_is_an_error_unless_loss_is_allowed(
+    kafka: blocking.Client, readers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookup, "_AGREE_AFTER", 0.2)
+    fill(kafka, "flights", 5)
+    reader = readers()
+    start = reader.latestOffset(reader.initialOffset(), everything())
+    fill(kafka, "flown", 3)
+    end = reader.latestOffset(start, everything())
+    reader.prepareForTriggerAvailableNow()
+    kafka.admin.delete_topics(["flown"])
+    # A driver that starts again plans the last batch of the checkpoint anew.
+    given = {"kafka.default.api.timeout.ms": "2000"}
+    with pytest.raises(DataLost, match="flown-0 is new, and was deleted before its offsets up to 3 were read"):
+        readers(**given).partitions(start, end)
+    assert readers(failOnDataLoss="false", **given).partitions(start, end) == []
+    assert reader.latestOffset(start, limit_of(2)) == end
+
+
+def limit_of(rows: int) -> Any:
+    from pyspark.sql.streaming.datasource import ReadMaxRows
+
+    return ReadMaxRows(rows)
+
+
 def test_limits_hold_unless_the_trigger_wants_everything(kafka: blocking.Client, readers: Any) -> None:
     fill(kafka, "flights", 50)
     reader = readers(maxOffsetsPerTrigger="20", minOffsetsPerTrigger="15")
