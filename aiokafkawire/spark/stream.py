@@ -67,7 +67,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> SparkOffsets:
         """Return the end offsets of the next micro-batch. Spark before 4.2 passes neither argument."""
         given = {} if start is None else read_offsets(start, "the start of a batch")
-        end = self._now(given) if self._target is None else self._target
+        end = self._now(given) if self._target is None else self._target_with(given)
         if start is None or limit is None or isinstance(limit, ReadAllAvailable):
             return write_offsets(end)
         begins = given | self._begin_of_new(given, end)
@@ -118,6 +118,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         client, self._client = self._client, None
         if client is not None:
             client.close()
+
+    def _target_with(self, given: Offsets) -> Offsets:
+        """Return the ends at which the query ends, also of ``given`` partitions that the broker did not know."""
+        assert self._target is not None  # the caller checks it
+        if not given.keys() <= self._target.keys():
+            self._target = self._now(given) | self._target
+        return self._target
 
     def _now(self, known: Collection[TopicPartition] = ()) -> Offsets:
         """Look up the ends of all partitions; a broker that lacks one of the ``known`` may lag behind."""

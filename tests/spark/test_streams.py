@@ -135,6 +135,30 @@ def test_a_partition_of_the_checkpoint_is_not_gone_because_one_broker_lags_behin
     assert not lagging
 
 
+def test_a_partition_of_the_checkpoint_is_not_gone_because_a_broker_lags_behind_as_the_ends_are_fixed(
+    kafka: blocking.Client, readers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the trigger availableNow, the ends are looked up before Spark tells the checkpoint's partitions."""
+    kafka.admin.create_topics({"flights": 2})
+    with kafka.producer() as producer:
+        producer.send_many("flights", [b"x"] * 4, partition=0)
+    lagging, known = [[ZERO]], lookup.partitions_of
+
+    async def partitions_of(*args: Any) -> list[TopicPartition]:
+        return lagging.pop() if lagging else await known(*args)
+
+    monkeypatch.setattr(lookup, "partitions_of", partitions_of)
+    reader = readers()
+    reader.prepareForTriggerAvailableNow()
+    with kafka.producer() as producer:
+        for partition in (0, 1):
+            producer.send_many("flights", [b"late"] * 3, partition=partition)
+    start = {"flights": {"0": 0, "1": 0}}
+    end = reader.latestOffset(start, limit_of(100))
+    assert end == {"flights": {"0": 4, "1": 3}}
+    assert [str(part.value) for part in reader.partitions(start, end)] == ["flights-0[0:4]", "flights-1[0:3]"]
+
+
 def test_a_stream_goes_on_though_one_broker_does_not_know_its_topic_yet(
     kafka: blocking.Client, readers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
