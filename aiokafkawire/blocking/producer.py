@@ -118,7 +118,12 @@ class Producer(_Sending[K, V], MetricsPush):
         self._producer = self._telemetry = producer
 
     def __enter__(self) -> Self:
-        self._loop.call(self._producer.__aenter__)
+        try:
+            self._loop.call(self._producer.__aenter__)
+        except BaseException as error:
+            if not isinstance(error, Exception):  # an interrupted producer may be open nevertheless
+                self.close(0)
+            raise
         return self
 
     def close(self, timeout: float | None = None) -> None:
