@@ -68,6 +68,11 @@ class LoopThread:
         return self._running is not None
 
     @property
+    def is_current(self) -> bool:
+        """Whether the caller runs on this thread."""
+        return self._thread is threading.current_thread()
+
+    @property
     def in_forked_process(self) -> bool:
         """Whether this process was forked since the start, so that the thread does not exist here."""
         return self._pid is not None and os.getpid() != self._pid
@@ -116,6 +121,17 @@ class LoopThread:
         finally:
             self._calls.discard(call)
 
+    def call_while_running(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """Call as :meth:`call`; return None if the thread was not started or is stopped, also if it is meanwhile."""
+        if not self.is_running or self.is_gone:
+            return None
+        try:
+            return self.call(function, *args, **kwargs)
+        except (CancelledError, UsageError):
+            if self.is_running:
+                raise
+            return None  # another thread has stopped it
+
     def call_sync(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a plain function on the loop's thread, and return its result. Raises as :meth:`call`."""
 
@@ -136,7 +152,7 @@ class LoopThread:
 
     def require_other_thread(self) -> None:
         """Raise UsageError on the loop's own thread, where waiting would never end."""
-        if self._thread is threading.current_thread():
+        if self.is_current:
             raise UsageError("this is the client's own thread, where waiting for a call would never end")
 
     def require(self) -> "Running":

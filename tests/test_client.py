@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from queue import SimpleQueue
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -179,6 +180,43 @@ def test_two_threads_may_close_a_client_at_once(bootstrap: str) -> None:
             closing.result(PATIENCE)
     assert len(calls) == 2
     assert threads() == []
+
+
+def test_what_is_left_as_another_thread_closes_the_client_is_closed_without_an_error(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client is closed just after the leaving thread has seen that it is open."""
+    with blocking.Client(bootstrap) as kafka:
+        kafka.admin.create_topics({"flights": 1})
+        with kafka.producer() as producer:
+            producer.send_many("flights", [b"1", b"2"])
+        reading: Any = kafka.read_records("flights")
+        next(reading)
+        consumer, shared = kafka.consumer("flights"), kafka.share_consumer("flights", group_id="delays")
+        leaving = [reading.close, consumer.__enter__().close, shared.__enter__().close]
+        loop, running = kafka.loop, kafka.loop.require()
+    post = loop.post
+
+    def stopped(*args: Any) -> None:
+        loop._running = None
+        post(*args)
+
+    monkeypatch.setattr(loop, "post", stopped)
+    for leave in (*leaving, kafka.close, kafka.metrics, kafka.health):
+        loop._running = running
+        leave()
+
+
+def test_a_callback_may_look_at_the_client(bootstrap: str) -> None:
+    told: SimpleQueue[object] = SimpleQueue()
+
+    def look(*_: object) -> None:
+        told.put((kafka.health().ready, len(kafka.metrics()) > 0))
+
+    with blocking.Client(bootstrap) as kafka, kafka.producer() as producer:
+        kafka.admin.create_topics({"flights": 1})
+        producer.enqueue("flights", b"1").add_callback(look)
+        assert told.get(timeout=PATIENCE) == (True, True)
 
 
 def test_a_callback_cannot_close_the_client_which_goes_on(bootstrap: str) -> None:

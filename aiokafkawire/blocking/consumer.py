@@ -105,11 +105,9 @@ class Consumer(MetricsPush, Generic[K, V]):
         Any thread may call this method, but listeners must not. Iterations on other threads end, a waiting :meth:`poll`
         returns an empty list, and other waiting calls raise UsageError.
         """
-        if self._loop.is_gone or not self._loop.is_running:
-            return
         if self._is_listener():
             raise UsageError("a listener cannot close the consumer: the rebalance waits for the listener")
-        self._loop.call(self._close, timeout, leave_group)
+        self._loop.call_while_running(self._close, timeout, leave_group)
 
     async def _close(self, timeout: float, leave_group: bool | None) -> None:
         self._is_closed = True

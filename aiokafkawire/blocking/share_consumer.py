@@ -78,9 +78,7 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
 
         Any thread may call this method; iterations and waiting calls of :meth:`poll` on other threads end.
         """
-        if self._loop.is_gone or not self._loop.is_running:
-            return
-        self._loop.call(self._consumer.close, timeout)
+        self._loop.call_while_running(self._consumer.close, timeout)
 
     # --- records -----------------------------------------------------------------------------------------
 
