@@ -59,3 +59,21 @@ def test_a_producer_whose_opening_was_interrupted_is_closed(
     with pytest.raises(KeyboardInterrupt):
         producer.__enter__()
     assert producer.health().state == "closed"
+
+
+def test_an_interrupt_just_before_the_end_of_a_with_leaves_nothing_open(
+    kafka: blocking.Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), kafka.producer(transactional_id=topic) as producer:
+        with pytest.raises(KeyboardInterrupt), producer.transaction() as transaction:
+            transaction.send(topic, b"aborted")
+            monkeypatch.setattr(kafka.loop, "call", interrupted)
+        with producer.transaction() as transaction:
+            transaction.send(topic, b"committed")
+        monkeypatch.setattr(kafka.loop, "call", interrupted)
+    assert producer.health().state == "closed"
+    assert [record.value for record in kafka.read_records(topic)] == [b"committed"]
