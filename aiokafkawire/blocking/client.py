@@ -491,11 +491,12 @@ class _Reading(Iterator[T]):
 
     def __next__(self) -> T:
         while True:
-            for item in self._items:
+            used_up = self._items
+            for item in used_up:
                 return item
             with self._refilling:
-                for item in self._items:  # another thread has read more
-                    return item
+                if self._items is not used_up:
+                    continue  # another thread has read more
                 self._loop.call(self._read_more)
                 if not self._read:
                     break
