@@ -241,13 +241,13 @@ def test_a_checkpoint_of_something_else_is_refused(kafka: blocking.Client, reade
 # --- the listener ----------------------------------------------------------------------------------------------------
 
 
-def started(name: str | None = None) -> Any:
-    return SimpleNamespace(id="q", runId="r", name=name)
+def started(name: str | None = None, query: str = "q") -> Any:
+    return SimpleNamespace(id=query, runId=f"run of {query}", name=name)
 
 
-def progressed(end: str, latest: str | None = None, name: str | None = None) -> Any:
+def progressed(end: str, latest: str | None = None, name: str | None = None, query: str = "q") -> Any:
     source = SimpleNamespace(endOffset=end, latestOffset=latest)
-    return SimpleNamespace(progress=SimpleNamespace(id="q", name=name, sources=[source]))
+    return SimpleNamespace(progress=SimpleNamespace(id=query, name=name, sources=[source]))
 
 
 def test_a_commit_that_fails_is_made_with_the_next_batch(broker: Broker, kafka: blocking.Client) -> None:
@@ -285,6 +285,29 @@ def test_offsets_of_a_deleted_topic_are_not_committed_for_ever(bootstrap: str, k
     assert isinstance(listener.error, KafkaError)
     listener.onQueryProgress(progressed('{"flights":{"0":6}}'))
     listener.onQueryTerminated(started())
+    listener.wait(0)
+    assert listener.committed == {ZERO: 6}
+
+
+def test_offsets_of_a_topic_that_was_deleted_with_its_query_hinder_no_other_query(
+    bootstrap: str, kafka: blocking.Client
+) -> None:
+    from aiokafkawire.spark.listener import CommitsToGroup
+
+    fill(kafka, "flights", 9)
+    fill(kafka, "flown", 9)
+    listener = CommitsToGroup(bootstrap, "delays", default_api_timeout_ms=300)
+    for query in ("ends", "goes on"):
+        listener.onQueryStarted(started(query=query))
+    kafka.admin.delete_topics(["flown"])
+    listener.onQueryProgress(progressed('{"flown":{"0":2}}', query="ends"))
+    listener.onQueryProgress(progressed('{"flights":{"0":4}}', query="goes on"))
+    assert isinstance(listener.error, KafkaError)
+    assert listener.committed == {ZERO: 4}
+    listener.onQueryTerminated(started(query="ends"))
+    listener.onQueryProgress(progressed('{"flights":{"0":6}}', query="goes on"))
+    assert listener.error is None
+    listener.onQueryTerminated(started(query="goes on"))
     listener.wait(0)
     assert listener.committed == {ZERO: 6}
 
