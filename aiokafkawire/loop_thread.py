@@ -106,9 +106,12 @@ class LoopThread:
 
         Ctrl-C raises KeyboardInterrupt in the calling thread, and cancels the call on the loop.
         """
+        return self.run(ThreadCall(partial(function, *args, **kwargs)))
+
+    def run(self, call: "ThreadCall[T]") -> T:
+        """Run a call on the loop, and return its result. Raises as :meth:`call`."""
         running = self.require()
         self.require_other_thread()
-        call: ThreadCall[T] = ThreadCall(partial(function, *args, **kwargs))
         try:
             self._calls.add(call)
             self.post(running.tasks.start_soon, call.run)
