@@ -138,6 +138,18 @@ def test_control_c_ends_a_call_and_not_the_client(bootstrap: str) -> None:
         assert kafka.admin.list_topics() == ()
 
 
+def test_control_c_just_before_a_client_closes_leaves_no_thread(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt() -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), blocking.Client(bootstrap) as kafka:
+        monkeypatch.setattr(kafka.loop, "require_other_thread", interrupt)
+    assert threads() == []
+
+
 def test_closing_ends_the_calls_of_other_threads(bootstrap: str) -> None:
     ended: list[type[BaseException]] = []
     waiting = threading.Event()

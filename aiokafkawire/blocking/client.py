@@ -106,7 +106,12 @@ class Client(MetricsPush):
     def __exit__(
         self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except BaseException as interruption:
+            if not isinstance(interruption, Exception):  # it may have come before the closing has begun
+                self.close()
+            raise
 
     @property
     def admin(self) -> "Admin":
