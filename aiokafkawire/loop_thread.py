@@ -30,7 +30,7 @@ class LoopThread:
 
     def __init__(self, name: str = "aiokafkawire-blocking") -> None:
         self._name = name
-        self._pid = os.getpid()
+        self._pid: int | None = None
         self._thread: threading.Thread | None = None
         self._running: Running | None = None
         self._calls: set[ThreadCall[Any]] = set()
@@ -42,7 +42,7 @@ class LoopThread:
         started: ThreadCall[Running] = ThreadCall()
         # A daemon thread, so that an unclosed client does not keep the interpreter from ending.
         thread = threading.Thread(target=_serve, args=(started, self._calls), name=self._name, daemon=True)
-        self._thread = thread
+        self._thread, self._pid = thread, os.getpid()
         try:
             thread.start()
             self._running = started.wait()
@@ -68,9 +68,14 @@ class LoopThread:
         return self._running is not None
 
     @property
+    def is_current(self) -> bool:
+        """Whether the caller runs on this thread."""
+        return self._thread is threading.current_thread()
+
+    @property
     def in_forked_process(self) -> bool:
-        """Whether this is a forked process, in which the thread does not exist."""
-        return os.getpid() != self._pid
+        """Whether this process was forked since the start, so that the thread does not exist here."""
+        return self._pid is not None and os.getpid() != self._pid
 
     @property
     def is_gone(self) -> bool:
@@ -101,9 +106,12 @@ class LoopThread:
 
         Ctrl-C raises KeyboardInterrupt in the calling thread, and cancels the call on the loop.
         """
+        return self.run(ThreadCall(partial(function, *args, **kwargs)))
+
+    def run(self, call: "ThreadCall[T]") -> T:
+        """Run a call on the loop, and return its result. Raises as :meth:`call`."""
         running = self.require()
         self.require_other_thread()
-        call: ThreadCall[T] = ThreadCall(partial(function, *args, **kwargs))
         try:
             self._calls.add(call)
             self.post(running.tasks.start_soon, call.run)
@@ -115,6 +123,17 @@ class LoopThread:
             raise
         finally:
             self._calls.discard(call)
+
+    def call_while_running(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """Call as :meth:`call`; return None if the thread was not started or is stopped, also if it is meanwhile."""
+        if not self.is_running or self.is_gone:
+            return None
+        try:
+            return self.call(function, *args, **kwargs)
+        except (CancelledError, UsageError):
+            if self.is_running:
+                raise
+            return None  # another thread has stopped it
 
     def call_sync(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a plain function on the loop's thread, and return its result. Raises as :meth:`call`."""
@@ -136,7 +155,7 @@ class LoopThread:
 
     def require_other_thread(self) -> None:
         """Raise UsageError on the loop's own thread, where waiting would never end."""
-        if self._thread is threading.current_thread():
+        if self.is_current:
             raise UsageError("this is the client's own thread, where waiting for a call would never end")
 
     def require(self) -> "Running":

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import math
+import os
 import random
 import sys
 import time
@@ -10,6 +11,7 @@ import warnings
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar, TypeVarTuple, Unpack, cast
+from weakref import WeakSet
 
 import anyio
 import anyio.to_thread
@@ -249,6 +251,25 @@ def call_soon_threadsafe() -> Callable[..., object]:
     return trio.lowlevel.current_trio_token().run_sync_soon
 
 
+_chances: Final[WeakSet[random.Random]] = WeakSet()
+
+
+def _new_chance() -> random.Random:
+    chance = random.Random()  # noqa: S311  # draws ids and pauses, no secrets
+    _chances.add(chance)
+    return chance
+
+
+def _seed_anew() -> None:
+    """Let a forked process draw other numbers than its parent and siblings, which have the same generators."""
+    for chance in list(_chances):
+        chance.seed()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_seed_anew)
+
+
 @frozen
 class Runtime:
     """The clocks, random numbers and threads of a client, which simulations replace.
@@ -258,7 +279,7 @@ class Runtime:
 
     now: Callable[[], float] = loop_time
     wall_ms: Callable[[], int] = system_wall_ms
-    chance: random.Random = attrs.field(factory=random.Random)
+    chance: random.Random = attrs.field(factory=_new_chance)
     offload: Offload = _on_a_thread
 
     def clock(self) -> Callable[[], float]:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from queue import SimpleQueue
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -137,6 +138,18 @@ def test_control_c_ends_a_call_and_not_the_client(bootstrap: str) -> None:
         assert kafka.admin.list_topics() == ()
 
 
+def test_control_c_just_before_a_client_closes_leaves_no_thread(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt() -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), blocking.Client(bootstrap) as kafka:
+        monkeypatch.setattr(kafka.loop, "require_other_thread", interrupt)
+    assert threads() == []
+
+
 def test_closing_ends_the_calls_of_other_threads(bootstrap: str) -> None:
     ended: list[type[BaseException]] = []
     waiting = threading.Event()
@@ -181,6 +194,43 @@ def test_two_threads_may_close_a_client_at_once(bootstrap: str) -> None:
     assert threads() == []
 
 
+def test_what_is_left_as_another_thread_closes_the_client_is_closed_without_an_error(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client is closed just after the leaving thread has seen that it is open."""
+    with blocking.Client(bootstrap) as kafka:
+        kafka.admin.create_topics({"flights": 1})
+        with kafka.producer() as producer:
+            producer.send_many("flights", [b"1", b"2"])
+        reading: Any = kafka.read_records("flights")
+        next(reading)
+        consumer, shared = kafka.consumer("flights"), kafka.share_consumer("flights", group_id="delays")
+        leaving = [reading.close, consumer.__enter__().close, shared.__enter__().close]
+        loop, running = kafka.loop, kafka.loop.require()
+    post = loop.post
+
+    def stopped(*args: Any) -> None:
+        loop._running = None
+        post(*args)
+
+    monkeypatch.setattr(loop, "post", stopped)
+    for leave in (*leaving, kafka.close, kafka.metrics, kafka.health):
+        loop._running = running
+        leave()
+
+
+def test_a_callback_may_look_at_the_client(bootstrap: str) -> None:
+    told: SimpleQueue[object] = SimpleQueue()
+
+    def look(*_: object) -> None:
+        told.put((kafka.health().ready, len(kafka.metrics()) > 0))
+
+    with blocking.Client(bootstrap) as kafka, kafka.producer() as producer:
+        kafka.admin.create_topics({"flights": 1})
+        producer.enqueue("flights", b"1").add_callback(look)
+        assert told.get(timeout=PATIENCE) == (True, True)
+
+
 def test_a_callback_cannot_close_the_client_which_goes_on(bootstrap: str) -> None:
     told: SimpleQueue[BaseException | None] = SimpleQueue()
 
@@ -216,6 +266,30 @@ with blocking.Client({bootstrap!r}) as kafka:
         kafka.close()
         os._exit(7 if told else 8)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert kafka.admin.list_topics() == ()
+"""
+    subprocess.run([sys.executable, "-c", source], check=True, timeout=PATIENCE)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_client_that_was_not_open_at_the_fork_is_opened_after_it(bootstrap: str) -> None:
+    """As workers do that a server forks once it has imported the application."""
+    source = f"""
+import os
+from aiokafkawire import UsageError, blocking
+kafka = blocking.Client({bootstrap!r})
+child = os.fork()
+if child == 0:
+    told = ""
+    try:
+        kafka.admin.list_topics()
+    except UsageError as error:
+        told = str(error)
+    with kafka:
+        topics = kafka.admin.list_topics()
+    os._exit(7 if topics == () and "not open" in told else 8)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+with kafka:
     assert kafka.admin.list_topics() == ()
 """
     subprocess.run([sys.executable, "-c", source], check=True, timeout=PATIENCE)

@@ -1,6 +1,9 @@
 """The owner of background tasks: opened here, closed there, on every event loop."""
 
 import logging
+import os
+import subprocess
+import sys
 from typing import Any, cast
 
 import anyio
@@ -8,7 +11,7 @@ import anyio.lowlevel
 import pytest
 from anyio.abc import TaskGroup
 from support.connecting import running_tasks
-from support.patience import SOON
+from support.patience import PATIENCE, SOON
 
 from aiokafkawire import runtime
 from aiokafkawire.errors import UsageError
@@ -249,3 +252,22 @@ def test_an_alarm_does_not_ring_early() -> None:
     loop.calls.pop()()
     assert event.is_set()
     assert loop.calls == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_processes_that_are_forked_draw_different_random_numbers() -> None:
+    """Members of the ids of one process would be one member, and transactional ids would fence each other."""
+    source = """
+import os
+from aiokafkawire.runtime import Runtime
+chance = Runtime().chance
+reading, writing = os.pipe()
+for _ in range(3):
+    if os.fork() == 0:
+        os.write(writing, b"%x " % chance.getrandbits(128))
+        os._exit(0)
+    os.wait()
+os.close(writing)
+assert len(set(os.read(reading, 1000).split())) == 3
+"""
+    subprocess.run([sys.executable, "-c", source], check=True, timeout=PATIENCE)

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -97,11 +96,7 @@ class Client(MetricsPush):
             return
         self._loop.require_other_thread()
         try:
-            self._loop.call(self._client.close)
-        except (CancelledError, UsageError):
-            if self._loop.is_running:
-                raise
-            # Another thread has closed the client meanwhile.
+            self._loop.call_while_running(self._client.close)
         finally:
             self._loop.stop()
 
@@ -111,7 +106,12 @@ class Client(MetricsPush):
     def __exit__(
         self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except BaseException as interruption:
+            if not isinstance(interruption, Exception):  # it may have come before the closing has begun
+                self.close()
+            raise
 
     @property
     def admin(self) -> "Admin":
@@ -140,13 +140,23 @@ class Client(MetricsPush):
     def health(self) -> "ClientHealth":
         """Return at once whether the client is ready and live, and why, as :meth:`.Client.health`. Any thread may call
         this method."""
-        return self._loop.call_sync(self._client.health) if self._loop.is_running else self._client.health()
+        if self._loop.in_forked_process:
+            self._loop.require()  # raises: what this process knows is what its parent knew
+        return self._look(self._client.health)
 
     def metrics(self) -> "tuple[Metric, ...]":
         """Return what the client measures, as :meth:`.Client.metrics`; it counts from the first call on. Any thread may
         call this method, also before the client is opened and after it is closed."""
-        is_open = self._loop.is_running and not self._loop.is_gone
-        return self._loop.call_sync(self._client.metrics) if is_open else self._client.metrics()
+        return self._look(self._client.metrics)
+
+    def _look(self, function: Callable[[], T]) -> T:
+        """Call a function on the client's thread, or here if that does not run."""
+
+        async def look() -> T:
+            return function()
+
+        found = None if self._loop.is_current else self._loop.call_while_running(look)
+        return function() if found is None else found
 
     def request(
         self,
@@ -486,11 +496,12 @@ class _Reading(Iterator[T]):
 
     def __next__(self) -> T:
         while True:
-            for item in self._items:
+            used_up = self._items
+            for item in used_up:
                 return item
             with self._refilling:
-                for item in self._items:  # another thread has read more
-                    return item
+                if self._items is not used_up:
+                    continue  # another thread has read more
                 self._loop.call(self._read_more)
                 if not self._read:
                     break
@@ -509,8 +520,7 @@ class _Reading(Iterator[T]):
     def close(self) -> None:
         """Stop reading."""
         # It may be closed after the client, which has closed the reader already.
-        if self._loop.is_running and not self._loop.is_gone:
-            self._loop.call(self._reader.aclose)
+        self._loop.call_while_running(self._reader.aclose)
 
     def __del__(self) -> None:
         with suppress(UsageError):  # on the loop's own thread, where the reader closes itself

@@ -28,6 +28,7 @@ from ..errors import UsageError
 from ..loop_thread import LoopThread
 from ..other_clients_names import BLOCKING_CONSUMER, add_hints
 from ..records.batch import ConsumerRecord
+from ..runtime import CLOSE_SECONDS
 from ..tracing import Handling
 from ..types import (
     GroupMetadata,
@@ -86,16 +87,28 @@ class Consumer(MetricsPush, Generic[K, V]):
     def __enter__(self) -> Self:
         try:
             self._ask(self._consumer.__aenter__)
-        except BaseException as error:
-            if not isinstance(error, Exception):  # an interrupted consumer may be open nevertheless
-                self.close()
+        except BaseException as interruption:
+            self._leave_after(interruption)
             raise
         return self
 
     def __exit__(
         self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except BaseException as interruption:
+            self._leave_after(interruption)
+            raise
+
+    def _leave_after(self, error: BaseException) -> None:
+        """Close the consumer, if an interruption came after its opening or before its end, so that it is open."""
+        if not isinstance(error, Exception):
+            self._loop.call_while_running(self._close_open)
+
+    async def _close_open(self) -> None:
+        if self._consumer._iteration.state == "open":
+            await self._close(CLOSE_SECONDS, None)
 
     def close(self, timeout: float = 5.0, *, leave_group: bool | None = None) -> None:
         """Commit finished records (``enable_auto_commit``), leave the group, and stop, within ``timeout`` seconds.
@@ -105,11 +118,9 @@ class Consumer(MetricsPush, Generic[K, V]):
         Any thread may call this method, but listeners must not. Iterations on other threads end, a waiting :meth:`poll`
         returns an empty list, and other waiting calls raise UsageError.
         """
-        if self._loop.is_gone or not self._loop.is_running:
-            return
         if self._is_listener():
             raise UsageError("a listener cannot close the consumer: the rebalance waits for the listener")
-        self._loop.call(self._close, timeout, leave_group)
+        self._loop.call_while_running(self._close, timeout, leave_group)
 
     async def _close(self, timeout: float, leave_group: bool | None) -> None:
         self._is_closed = True

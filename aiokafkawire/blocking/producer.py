@@ -36,11 +36,32 @@ class _Sending(Generic[K, V]):
     def __init__(self, loop: LoopThread, sending: "AsyncProducer[K, V] | AsyncTransaction[K, V]") -> None:
         self._loop, self._sending = loop, sending
 
+    def __enter__(self) -> Self:
+        try:
+            self._loop.call(self._sending.__aenter__)
+        except BaseException as interruption:
+            self._leave_after(interruption)
+            raise
+        return self
+
     def __exit__(
         self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._loop.is_gone:
-            self._loop.call(self._sending.__aexit__, exc_type, error, trace)
+        try:
+            if not self._loop.is_gone:
+                self._loop.call(self._sending.__aexit__, exc_type, error, trace)
+        except BaseException as interruption:
+            self._leave_after(interruption)
+            raise
+
+    def _leave_after(self, error: BaseException) -> None:
+        """Leave what may be open nevertheless, if an interruption came after its opening or before its end."""
+        if not isinstance(error, Exception):
+            self._loop.call_while_running(self._leave_open, error)
+
+    async def _leave_open(self, error: BaseException) -> None:
+        if self._sending._state == "open":
+            await self._sending.__aexit__(type(error), error, None)
 
     def send(
         self,
@@ -117,10 +138,6 @@ class Producer(_Sending[K, V], MetricsPush):
         super().__init__(loop, producer)
         self._producer = self._telemetry = producer
 
-    def __enter__(self) -> Self:
-        self._loop.call(self._producer.__aenter__)
-        return self
-
     def close(self, timeout: float | None = None) -> None:
         """Send the waiting records within ``timeout`` seconds, by default ``delivery_timeout_ms``, and stop.
 
@@ -195,19 +212,6 @@ class Transaction(_Sending[K, V]):
     def __init__(self, loop: LoopThread, transaction: "AsyncTransaction[K, V]") -> None:
         super().__init__(loop, transaction)
         self._transaction = transaction
-
-    def __enter__(self) -> Self:
-        try:
-            self._loop.call(self._transaction.__aenter__)
-        except BaseException as error:
-            if not isinstance(error, Exception):  # an interrupted transaction may have begun nevertheless
-                self._loop.call(self._abort_begun, error)
-            raise
-        return self
-
-    async def _abort_begun(self, error: BaseException) -> None:
-        if self._transaction._state == "open":
-            await self._transaction.__aexit__(type(error), error, None)
 
     def commit_offsets(
         self,

@@ -62,25 +62,35 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
     def __enter__(self) -> Self:
         try:
             self._loop.call(self._consumer.__aenter__)
-        except BaseException as error:
-            if not isinstance(error, Exception):  # an interrupted consumer may be open nevertheless
-                self.close()
+        except BaseException as interruption:
+            self._leave_after(interruption)
             raise
         return self
 
     def __exit__(
         self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except BaseException as interruption:
+            self._leave_after(interruption)
+            raise
+
+    def _leave_after(self, error: BaseException) -> None:
+        """Close the consumer, if an interruption came after its opening or before its end, so that it is open."""
+        if not isinstance(error, Exception):
+            self._loop.call_while_running(self._close_open)
+
+    async def _close_open(self) -> None:
+        if self._consumer._state == "open":
+            await self._consumer.close()
 
     def close(self, timeout: float = 5.0) -> None:
         """Send the acknowledgements, release all other records, and leave the group, within ``timeout`` seconds.
 
         Any thread may call this method; iterations and waiting calls of :meth:`poll` on other threads end.
         """
-        if self._loop.is_gone or not self._loop.is_running:
-            return
-        self._loop.call(self._consumer.close, timeout)
+        self._loop.call_while_running(self._consumer.close, timeout)
 
     # --- records -----------------------------------------------------------------------------------------
 

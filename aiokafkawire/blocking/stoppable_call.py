@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import anyio
 
 from ..errors import UsageError
-from ..loop_thread import LoopThread
+from ..loop_thread import LoopThread, ThreadCall
 
 __all__ = ("check_threading_event", "run_stoppable")
 
@@ -36,27 +36,43 @@ def run_stoppable(
     The calling thread runs the functions that the call puts into ``work`` meanwhile. An exception of this thread, such
     as KeyboardInterrupt, cancels the call.
     """
-    stopping: list[anyio.Event] = []
+    return loop.run(_StoppableCall(loop, call, work, [stop for stop in stops if stop is not None]))
 
-    async def run() -> T:
-        stopping.append(anyio.Event())
-        try:
-            return await call(stopping[0])
-        finally:
-            work.put(None)
 
-    awaited = [stop for stop in stops if stop is not None]
-    ended = loop.begin(run)
-    try:
+class _StoppableCall(ThreadCall[T]):
+    """A call whose caller waits for stops, and runs functions, until the call has ended."""
+
+    def __init__(
+        self,
+        loop: LoopThread,
+        call: Callable[[anyio.Event], Awaitable[T]],
+        work: "SimpleQueue[Callable[[], object] | None]",
+        stops: list[threading.Event],
+    ) -> None:
+        super().__init__(self._call)
+        self._loop, self._stoppable, self._work, self._stops = loop, call, work, stops
+        self._stopping: anyio.Event | None = None
+
+    async def _call(self) -> T:
+        self._stopping = anyio.Event()
+        return await self._stoppable(self._stopping)
+
+    def end(self, error: BaseException | None, result: T | None = None) -> None:
+        """Store the outcome, and wake the waiting thread."""
+        super().end(error, result)
+        self._work.put(None)
+
+    def wait(self) -> T:
+        """Run the functions, and look for stops, until the end; return the result, or raise the error."""
+        stops = self._stops
         while True:
             with suppress(Empty):
-                function = work.get(timeout=_STOP_CHECK_SECONDS if awaited else None)
+                function = self._work.get(timeout=_STOP_CHECK_SECONDS if stops else None)
                 if function is None:
-                    return ended.result()
+                    return super().wait()
                 function()
-            if stopping and any(stop.is_set() for stop in awaited):
-                loop.post(stopping[0].set)
-                awaited = []
-    except BaseException:
-        ended.cancel()
-        raise
+            for stop in stops:
+                if self._stopping is not None and stop.is_set():
+                    self._loop.post(self._stopping.set)
+                    stops = []
+                    break

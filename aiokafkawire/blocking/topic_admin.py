@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ReplicaLogDirInfo,
         TopicDescription,
     )
+    from ..cluster.metadata import Topic
 
 __all__ = ("TopicAdmin",)
 
@@ -48,6 +49,10 @@ class TopicAdmin:
     def list_topics(self, *, internal: bool = False, timeout: float | None = None) -> tuple[str, ...]:
         """Return the names of all topics that this client may see, sorted."""
         return self._loop.call(self._admin.list_topics, internal=internal, timeout=timeout)
+
+    def describe_topic(self, name: str, *, timeout: float | None = None) -> "Topic":
+        """Return a topic's id, partitions, leaders and replicas from a broker's current metadata."""
+        return self._loop.call(self._admin.describe_topic, name, timeout=timeout)
 
     def describe_topics(
         self,

@@ -25,14 +25,18 @@ Process: TypeAlias = Callable[[Records], Iterable[OutgoingRecord]]
 class _Work:
     """Records that the loop's thread passes to the calling thread, and the result of processing them."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, loop: LoopThread) -> None:
         self._records, self._context = records, copy_context()
+        # By these anyio would take the calling thread for one that runs the client's event loop.
+        self._of_loop = [variable for variable, _ in loop.require().variables]
         self._outgoing: Any = None
         self._error: Exception | None = None
         self.done: anyio.Event = anyio.Event()
 
     def do(self, process: Process) -> None:
         """Process the records, on the thread that called ``transform``."""
+        for variable in self._of_loop:
+            self._context.run(variable.set, variable.get(None))
         try:
             self._outgoing = self._context.run(self._processed, process)
         except Exception as error:
@@ -59,7 +63,7 @@ def run_transform(
     work: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
 
     async def processed(records: Records) -> Any:
-        item = _Work(records)
+        item = _Work(records, loop)
 
         def do() -> None:
             item.do(process)

@@ -12,7 +12,7 @@ from ..client import Client
 from ..errors import ConfigError, UsageError
 from ..types import OffsetSpec
 from .admission import lost_between
-from .lookup import data_lost, ends, partitions_of, resolve
+from .lookup import data_lost, ends, partitions_now, resolve
 from .offsets import OffsetRange
 from .options import ReadOptions, read_options
 from .planning import split_up
@@ -119,7 +119,7 @@ class BatchWindow:
 
 
 async def _planned(kafka: Client, options: ReadOptions, group_id: str) -> WindowPlan:
-    partitions = await partitions_of(kafka, options.topics)
+    partitions = await partitions_now(kafka, options.topics)
     committed = await kafka.admin.list_consumer_group_offsets(group_id)
     first = await ends(kafka, options, partitions, which=OffsetSpec.EARLIEST)
     lost, unfinished = list[str](), unfinished_window(committed)

@@ -96,7 +96,7 @@ class Chunk:
 
 
 def _int32(number: int) -> bytes:
-    return number.to_bytes(_INT32, byteorder)
+    return number.to_bytes(_INT32, byteorder, signed=True)
 
 
 def _binary(column: BytesColumn, count: int) -> "pa.Array":

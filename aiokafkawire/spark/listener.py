@@ -8,7 +8,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from .. import blocking
 from ..config import ClientOptions
-from ..errors import KafkaError, RequestTimeout
+from ..errors import AdminError, KafkaError, RequestTimeout
 from ..event_log import EventLog
 from .offsets import Offsets
 from .progress import Behind, behind, offsets_in, reached
@@ -59,7 +59,7 @@ class CommitsToGroup(StreamingQueryListener):
         self._kafka: blocking.Client | None = None
         self._running: set[str] = set()
         self._none_runs = threading.Condition()
-        # The end of each query's last micro-batch, by the query's id, in the order in which the batches have ended.
+        # The end of each running query's last micro-batch, by the query's id, in the order in which these have ended.
         self._ends: dict[str, Offsets] = {}
         self.committed: Offsets = {}
         """The last committed offset of each partition."""
@@ -98,6 +98,8 @@ class CommitsToGroup(StreamingQueryListener):
     def onQueryTerminated(self, event: "QueryTerminatedEvent") -> None:  # noqa: N802
         """Retry a failed commit once more after the query has ended."""
         self._commit()
+        # After that no more: brokers would refuse the offsets of a topic that was deleted with the query for ever.
+        self._ends.pop(str(event.id), None)
         with self._none_runs:
             self._running.discard(str(event.runId))
             if not self._running:
@@ -129,6 +131,8 @@ class CommitsToGroup(StreamingQueryListener):
         except KafkaError as error:
             # Do not raise: the next progress commits these offsets or later ones.
             self.error = error
+            if isinstance(error, AdminError):
+                self.committed |= {partition: new[partition] for partition in error.results}
             message = "committing offsets of group %(group)r failed, the next batch retries: %(error)s"
             _log.warning(message, group=self._group_id, error=error)
             self._close()

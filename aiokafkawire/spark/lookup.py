@@ -10,7 +10,7 @@ from ..client import Client
 from ..cluster.list_offsets import look_up_offsets, look_up_starts
 from ..cluster.retry import Deadline
 from ..config import ConsumerConfig, make_config
-from ..errors import ConfigError, UnknownTopicOrPartition, UsageError, broker_error
+from ..errors import ConfigError, ErrorCode, UnknownTopicOrPartition, UsageError, broker_error
 from ..event_log import EventLog
 from ..types import OffsetSpec, TopicPartition
 from .admission import ranges_between
@@ -23,6 +23,7 @@ __all__ = (
     "batch_ranges",
     "data_lost",
     "ends",
+    "existing",
     "log_of",
     "partitions_now",
     "partitions_of",
@@ -56,20 +57,40 @@ async def partitions_of(kafka: Client, topics: TopicSelection) -> list[TopicPart
 
 
 async def partitions_now(
-    kafka: Client, topics: TopicSelection, known: Collection[TopicPartition]
+    kafka: Client, topics: TopicSelection, known: Collection[TopicPartition] = ()
 ) -> list[TopicPartition]:
     """Return the partitions to read, sorted. If ``known`` partitions are missing, repeat the lookup for up to 3 s.
 
-    Brokers learn of new partitions one after the other, so the next broker may not know the same partitions yet.
-    Raises as :func:`partitions_of`.
+    Brokers learn of new partitions one after the other, so the next broker may not know the same partitions yet. The
+    lookup is also repeated if a topic or an assigned partition is missing. Raises as :func:`partitions_of`.
     """
     found: list[TopicPartition] = []
     for wait in until_brokers_agree():
-        found = await partitions_of(kafka, topics)
-        if wait is None or set(known) <= set(found):
-            break
+        try:
+            found = await partitions_of(kafka, topics)
+        except (UnknownTopicOrPartition, ConfigError):
+            if wait is None:
+                raise
+        else:
+            if wait is None or set(known) <= set(found):
+                break
         await anyio.sleep(wait)
     return found
+
+
+async def existing(kafka: Client, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+    """Return those of the partitions that exist, whatever the query's options name. Raises BrokerError."""
+    found: set[TopicPartition] = set()
+    for wait in until_brokers_agree():
+        response = await kafka._cluster.ask_metadata(sorted({each.topic for each in partitions}), _deadline(kafka))
+        for topic in response.topics:
+            if topic.error_code not in (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                raise broker_error(topic.error_code, f"describing topic {topic.name!r}")
+            found |= {TopicPartition(topic.name or "", each.partition_index) for each in topic.partitions}
+        if wait is None or found.issuperset(partitions):
+            break
+        await anyio.sleep(wait)
+    return found.intersection(partitions)
 
 
 async def _partitions(
@@ -207,7 +228,7 @@ async def batch_ranges(kafka: Client, options: ReadOptions, pushed: PushedFilter
         DataLost: the options name offsets that do not exist, and ``failOnDataLoss`` is on.
         ConfigError, KafkaError: as :func:`partitions_of` and :func:`resolve`.
     """
-    partitions = await partitions_of(kafka, options.topics)
+    partitions = await partitions_now(kafka, options.topics)
     start = await resolve(kafka, options, options.start, partitions)
     end = await resolve(kafka, options, options.end, partitions)
     if options.start.offsets is not None or options.end.offsets is not None:

@@ -41,7 +41,7 @@ class PushedFilters:
             case "offset", "=" | ">" | ">=" | "<" | "<=" if type(value) is int:
                 self._push_offset(operator, value)
             case "timestamp", "=" | ">" | ">=" if isinstance(value, datetime) and value.tzinfo is not None:
-                self.since = max(self.since or 0, (value - _EPOCH) // _MS)
+                self._push_time((value - _EPOCH) // _MS)
                 return False  # later records may be older
             case _:
                 return False
@@ -53,6 +53,10 @@ class PushedFilters:
         if operator in ("=", "<", "<="):
             end = value + (operator != "<")
             self.end = end if self.end is None else min(self.end, end)
+
+    def _push_time(self, ms: int) -> None:
+        if ms >= 0:  # records without a timestamp have -1, and brokers look up no time before 0
+            self.since = ms if self.since is None else max(self.since, ms)
 
     def admits(self, partition: TopicPartition) -> bool:
         """Return whether the conditions on topics and partitions admit this one."""

@@ -14,7 +14,7 @@ from .. import blocking
 from ..types import OffsetSpec, TopicPartition
 from .admission import Admission, lost_between, ranges_between
 from .input_partitions import Part, parts_of, read_part
-from .lookup import data_lost, ends, partitions_now, partitions_of, resolve
+from .lookup import data_lost, ends, existing, partitions_now, resolve
 from .offsets import Offsets, SparkOffsets, read_offsets, write_offsets
 from .options import ReadOptions
 
@@ -67,12 +67,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> SparkOffsets:
         """Return the end offsets of the next micro-batch. Spark before 4.2 passes neither argument."""
         given = {} if start is None else read_offsets(start, "the start of a batch")
-        end = self._now(given) if self._target is None else self._target
+        end = self._now(given) if self._target is None else self._target_with(given)
         if start is None or limit is None or isinstance(limit, ReadAllAvailable):
             return write_offsets(end)
         begins = given | self._begin_of_new(given, end)
         # partitions() reports truncated and deleted partitions when the batch is planned.
-        known = {partition: min(begins[partition], end[partition]) for partition in end}
+        known = {partition: min(begins.get(partition, offset), offset) for partition, offset in end.items()}
         return write_offsets(self._admission.reach(known, end, time.monotonic()))
 
     def getDefaultReadLimit(self) -> "ReadLimit":  # noqa: N802
@@ -98,6 +98,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begins, ends_at = (read_offsets(given, "the checkpoint") for given in (start, end))
         new = self._begin_of_new(begins, ends_at)
         lost = lost_between(begins, new, ends_at) if start != end else []
+        lost += [
+            f"{partition} is new, and was deleted before its offsets up to {offset} were read"
+            for partition, offset in sorted(ends_at.items())
+            if partition not in begins and partition not in new and offset > 0
+        ]
         data_lost(lost, fail=self._options.fail_on_data_loss)
         return parts_of(self._options, ranges_between(begins | new, ends_at))
 
@@ -114,13 +119,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if client is not None:
             client.close()
 
+    def _target_with(self, given: Offsets) -> Offsets:
+        """Return the ends at which the query ends, also of ``given`` partitions that the broker did not know."""
+        assert self._target is not None  # the caller checks it
+        if not given.keys() <= self._target.keys():
+            self._target = self._now(given) | self._target
+        return self._target
+
     def _now(self, known: Collection[TopicPartition] = ()) -> Offsets:
         """Look up the ends of all partitions; a broker that lacks one of the ``known`` may lag behind."""
         self._found = self._call(_end, self._options, {*(self._found or ()), *known})
         return self._found
 
     def _begin_of_new(self, begins: Offsets, end: Offsets) -> Offsets:
-        """Look up the beginnings of partitions that are in ``end`` but not in ``begins``."""
+        """Look up the beginnings of partitions that are in ``end`` but not in ``begins``, as far as they exist."""
         new = [partition for partition in end if partition not in begins]
         return self._call(_begin, self._options, new) if new else {}
 
@@ -133,7 +145,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 async def _resolved(kafka: Any, options: ReadOptions) -> Offsets:
-    return await resolve(kafka, options, options.start, await partitions_of(kafka, options.topics))
+    return await resolve(kafka, options, options.start, await partitions_now(kafka, options.topics))
 
 
 async def _end(kafka: Any, options: ReadOptions, known: Collection[TopicPartition]) -> Offsets:
@@ -141,4 +153,4 @@ async def _end(kafka: Any, options: ReadOptions, known: Collection[TopicPartitio
 
 
 async def _begin(kafka: Any, options: ReadOptions, partitions: list[TopicPartition]) -> Offsets:
-    return await ends(kafka, options, partitions, which=OffsetSpec.EARLIEST)
+    return await ends(kafka, options, await existing(kafka, partitions), which=OffsetSpec.EARLIEST)

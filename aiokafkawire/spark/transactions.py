@@ -12,7 +12,14 @@ from contextlib import suppress
 from typing import Final
 
 from .. import blocking
-from ..errors import ConfigError, InvalidProducerEpoch, InvalidTxnState, KafkaError, ProducerFenced
+from ..errors import (
+    ConfigError,
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    KafkaError,
+    ProducerFenced,
+    UnknownTopicOrPartition,
+)
 from ..event_log import EventLog
 from ..types import OffsetAndMetadata, ProducerIdentity, TopicPartition
 from .batch_markers import group_of, is_unknown, is_written, mark_of
@@ -96,8 +103,13 @@ class BatchTransactions:
         raise AssertionError("the last attempt returns or raises")
 
     def partitions(self) -> tuple[int, ...]:
-        """Return the topic's partitions. Raise TopicNotReady if the topic does not exist."""
-        return self._open().partitions_for(self._partition.topic)
+        """Return the topic's present partitions. Raise TopicNotReady if the topic does not exist."""
+        known = self._open().partitions_for(self._partition.topic)
+        assert self._kafka is not None  # it is open
+        try:
+            return self._kafka.admin.partitions_of(self._partition.topic)  # the producer may not know the new ones yet
+        except UnknownTopicOrPartition:  # nor may the broker that was asked
+            return known
 
     def close(self) -> None:
         """Abort an open transaction, and close the connections. This method may be called several times."""

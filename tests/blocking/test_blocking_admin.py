@@ -113,6 +113,8 @@ def test_topics(kafka: blocking.Client, topic: str) -> None:
     for _ in range(1000):  # Apache Kafka takes a moment
         if len(kafka.admin.partitions_of(name)) == 3:
             break
+    described = kafka.admin.describe_topic(name)
+    assert (described.name, described.topic_id) == (name, created.topic_id)
     found = kafka.admin.describe_topics([name, created.topic_id], include_authorized_operations=True)
     assert [len(one.partitions) for one in found.values()] == [3, 3]
     assert kafka.admin.delete_records({zero: 2}) == {zero: 2}
@@ -276,3 +278,8 @@ def test_acls() -> None:
         assert kafka.admin.describe_acls() == kafka.admin.describe_acls(acl.to_filter()) == [acl]
         assert kafka.admin.delete_acls(acl.to_filter()) == {acl.to_filter(): [acl]}
         assert kafka.admin.describe_acls() == []
+
+
+def test_it_has_all_methods_of_the_asynchronous_one(kafka: blocking.Client) -> None:
+    asynchronous = kafka.asynchronous.admin
+    assert {name for name in dir(asynchronous) if not name.startswith("_")} <= {*dir(kafka.admin)}

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from secrets import token_hex
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from aiokafkawire import GroupMetadata, KafkaError, OutgoingRecord, TopicPartition, UsageError, blocking
@@ -306,6 +308,21 @@ def test_interrupting_transform_aborts_what_is_open(kafka: blocking.Client, topi
     with pytest.raises(KeyboardInterrupt):
         kafka.transform(topic, interrupted, **options)
     assert kafka.transform(topic, lambda records: [], until_end=True, **options) == 600
+
+
+def test_transform_lets_process_run_an_event_loop(kafka: blocking.Client, topic: str) -> None:
+    """As a library may that has a blocking form of what it does by anyio."""
+    ran: list[int] = []
+
+    async def count(records: list[ConsumerRecord[bytes, bytes]]) -> None:
+        await anyio.lowlevel.checkpoint()
+        ran.append(len(records))
+
+    def process(records: list[ConsumerRecord[bytes, bytes]]) -> list[OutgoingRecord]:
+        anyio.run(count, records)
+        return []
+
+    assert kafka.transform(topic, process, group_id=topic, transactional_id=topic, until_end=True) == sum(ran) == 600
 
 
 def test_transform_takes_no_stop_but_an_event(kafka: blocking.Client, topic: str) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
+import sys
 import threading
+from contextlib import suppress
+from itertools import count
 from secrets import token_hex
 from typing import Any
 
 import pytest
+from support.interrupting import Interrupt
 
 from aiokafkawire import ConsumerRecord, KafkaError, Retry, UsageError, blocking
 
@@ -72,3 +77,36 @@ def test_coroutine_functions_are_refused(kafka: blocking.Client) -> None:
 
     with pytest.raises(UsageError, match="plain function"):
         kafka.process("t", handle, group_id="g")
+
+
+def test_a_handler_that_ends_the_program_ends_the_call_and_not_the_client(kafka: blocking.Client, topic: str) -> None:
+    def handle(record: Record) -> None:
+        sys.exit("no room")
+
+    with pytest.raises(SystemExit, match="no room"):
+        kafka.process(topic, handle, group_id=topic)
+    assert topic in kafka.admin.list_topics()
+
+
+def test_an_interrupt_at_any_moment_ends_the_call(kafka: blocking.Client, topic: str) -> None:
+    """Above all while it begins: it went on without a caller."""
+    stop = threading.Event()
+    stop.set()
+
+    def process() -> None:
+        kafka.process(topic, lambda record: None, group_id=topic, stop=stop)
+
+    for at in count():
+        interrupt = Interrupt(at, but=__file__)
+        with suppress(KeyboardInterrupt), interrupt:
+            process()
+        while running_calls(kafka):
+            pass
+        if not interrupt.raised:
+            break
+    assert at > 20  # there were moments
+
+
+def running_calls(kafka: blocking.Client) -> int:
+    """Return the number of the client's tasks that process records."""
+    return kafka.loop.call_sync(lambda: sum("ProcessingRun" in str(task) for task in asyncio.all_tasks()))

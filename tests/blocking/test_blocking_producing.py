@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from secrets import token_hex
+from typing import Any
 
 import pytest
 
@@ -41,3 +42,38 @@ def test_values_may_be_made_with_the_same_client(kafka: blocking.Client, topic: 
 def test_text_is_no_iterable_of_values(kafka: blocking.Client, topic: str) -> None:
     with kafka.producer() as producer, pytest.raises(UsageError, match="values must be"):
         producer.send_many(topic, b"one")  # type: ignore[arg-type]
+
+
+def test_a_producer_whose_opening_was_interrupted_is_closed(
+    kafka: blocking.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C comes once it is open, and before the body of its ``with``, which would have closed it."""
+    call, producer = kafka.loop.call, kafka.producer()
+
+    def interrupted(*args: Any) -> Any:
+        monkeypatch.undo()
+        call(*args)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kafka.loop, "call", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        producer.__enter__()
+    assert producer.health().state == "closed"
+
+
+def test_an_interrupt_just_before_the_end_of_a_with_leaves_nothing_open(
+    kafka: blocking.Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), kafka.producer(transactional_id=topic) as producer:
+        with pytest.raises(KeyboardInterrupt), producer.transaction() as transaction:
+            transaction.send(topic, b"aborted")
+            monkeypatch.setattr(kafka.loop, "call", interrupted)
+        with producer.transaction() as transaction:
+            transaction.send(topic, b"committed")
+        monkeypatch.setattr(kafka.loop, "call", interrupted)
+    assert producer.health().state == "closed"
+    assert [record.value for record in kafka.read_records(topic)] == [b"committed"]

@@ -284,6 +284,20 @@ def test_signals_at_random_moments_lose_nothing(
     assert interrupted
 
 
+def test_an_interrupt_just_before_the_end_of_its_with_leaves_no_consumer_open(
+    kafka: blocking.Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would remain a member of its group."""
+
+    def interrupted(*_: object) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), member(kafka, topic) as consumer:
+        monkeypatch.setattr(kafka.loop, "call", interrupted)
+    assert consumer._consumer._iteration.state == "closed"
+
+
 # --- one caller at a time ----------------------------------------------------------------------------------
 
 

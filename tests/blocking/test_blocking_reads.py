@@ -88,6 +88,32 @@ def test_threads_that_share_an_iterator_get_each_item_once(kafka: blocking.Clien
     assert sorted(first.result() + second.result()) == OFFSETS
 
 
+def test_an_interrupt_loses_no_record_that_another_thread_has_read(kafka: blocking.Client) -> None:
+    """The other one reads while this one waits for its turn, and Ctrl-C comes as the turn ends."""
+    reading: Any = kafka.read_records("t")
+    read = [next(reading).offset]
+    others: list[int] = []
+
+    class Turn:
+        def __enter__(self) -> None:
+            others.append(lend())
+
+        def __exit__(self, *_: object) -> None:
+            raise KeyboardInterrupt
+
+    def lend() -> int:
+        reading._refilling = turn
+        return int(next(reading).offset)
+
+    while reading._items.__length_hint__():
+        read.append(next(reading).offset)
+    turn, reading._refilling = reading._refilling, Turn()
+    with pytest.raises(KeyboardInterrupt):
+        next(reading)
+    read += [record.offset for record in reading]
+    assert sorted(read + others) == OFFSETS
+
+
 def offsets_of(item: Any) -> list[int]:
     return [item.offset] if isinstance(item, ConsumerRecord) else item["offset"].to_pylist()
 

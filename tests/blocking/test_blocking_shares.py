@@ -116,6 +116,20 @@ def test_errors_are_those_of_the_asynchronous_consumer(kafka: blocking.Client, t
         strictly.poll(timeout=30)
 
 
+def test_an_interrupt_just_before_the_end_of_its_with_leaves_no_consumer_open(
+    kafka: blocking.Client, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would remain a member of its group."""
+
+    def interrupted(*_: object) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), kafka.share_consumer(topic, group_id=group) as consumer:
+        monkeypatch.setattr(kafka.loop, "call", interrupted)
+    assert consumer._consumer._state == "closed"
+
+
 # A signal in the callback of a weak reference raises nowhere: Python only reports it.
 @pytest.mark.filterwarnings("ignore:Exception ignored in.*_remove:pytest.PytestUnraisableExceptionWarning")
 def test_signals_at_random_moments_lose_nothing(kafka: blocking.Client, topic: str, group: str) -> None:

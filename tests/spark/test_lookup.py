@@ -9,6 +9,7 @@ import pytest
 
 from aiokafkawire import Client, ConfigError, KafkaError, TopicPartition, blocking
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.spark import lookup
 from aiokafkawire.spark.errors import DataLost
 from aiokafkawire.spark.lookup import batch_ranges, resolve
 from aiokafkawire.spark.options import read_options
@@ -85,8 +86,9 @@ def test_options_mean_ranges(ranges: Any, options: dict[str, str], found: list[s
     ],
 )
 def test_what_is_not_there_is_one_clear_error(
-    ranges: Any, options: dict[str, str], error: type[KafkaError], told: str
+    ranges: Any, options: dict[str, str], error: type[KafkaError], told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(lookup, "_AGREE_AFTER", 0.2)
     with pytest.raises(error, match=told):
         ranges(**options)
 

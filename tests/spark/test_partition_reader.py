@@ -10,11 +10,14 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
+from support.message_sets import message
 
 from aiokafkawire import Client, KafkaError, NewTopic, RequestTimeout, blocking
 from aiokafkawire.errors import ErrorCode, OffsetOutOfRange
 from aiokafkawire.protocol.api import ApiKey
+from aiokafkawire.records.batch import split
 from aiokafkawire.spark import lookup
+from aiokafkawire.spark.chunk import Chunk
 from aiokafkawire.spark.errors import DataLost
 from aiokafkawire.spark.lookup import batch_ranges
 from aiokafkawire.spark.offsets import OffsetRange
@@ -123,6 +126,17 @@ def test_the_timestamps_type_is_told_for_every_record(kafka: blocking.Client, bo
     found = read(options(bootstrap), 0, 2).to_pylist()
     assert [row["timestampType"] for row in found] == [1, 1]
     assert all(row["timestamp"].year > 2000 for row in found)
+
+
+def test_records_of_before_kafka_0_10_have_no_timestamp() -> None:
+    """Their timestamp and its type are -1, as in the JVM source."""
+    chunk = Chunk("flights", 0, headers=False)
+    for each in split(memoryview(b"".join(message(offset, magic=0) for offset in range(3))), "flights-0"):
+        chunk.add(each.records("flights", 0).columns(), each.header.timestamp_type, 3)
+    rows = chunk.record_batch().to_pylist()
+    assert [row["offset"] for row in rows] == [0, 1, 2]
+    assert [row["timestampType"] for row in rows] == [-1] * 3
+    assert {row["timestamp"].timestamp() for row in rows} == {-0.001}
 
 
 def test_a_range_ends_behind_the_markers_of_transactions(kafka: blocking.Client, bootstrap: str) -> None:

@@ -72,6 +72,13 @@ def test_only_records_before_the_first_that_is_late_enough_are_left_out() -> Non
     assert (starts, ends) == ({one: 4, other: 9}, {one: 9, other: 9})
 
 
+def test_a_time_before_1970_leaves_out_no_record_without_a_timestamp() -> None:
+    """Such a record has the time -1 ms, and is before the first one with a timestamp from 0 on."""
+    pushed = PushedFilters()
+    assert not pushed.push("timestamp", ">=", datetime(1960, 1, 1, tzinfo=UTC))
+    assert pushed.since is None
+
+
 @pytest.mark.parametrize(
     "condition",
     [

@@ -14,6 +14,7 @@ from support.needing import require
 from support.partitions import add_partitions_blocking
 
 from aiokafkawire import ConfigError, KafkaError, RequestTimeout, TopicPartition, blocking
+from aiokafkawire.errors import UnknownTopicOrPartition
 from aiokafkawire.spark import lookup
 from aiokafkawire.spark.errors import DataLost
 from aiokafkawire.spark.offsets import OffsetRange
@@ -134,6 +135,79 @@ def test_a_partition_of_the_checkpoint_is_not_gone_because_one_broker_lags_behin
     assert not lagging
 
 
+def test_a_partition_of_the_checkpoint_is_not_gone_because_a_broker_lags_behind_as_the_ends_are_fixed(
+    kafka: blocking.Client, readers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the trigger availableNow, the ends are looked up before Spark tells the checkpoint's partitions."""
+    kafka.admin.create_topics({"flights": 2})
+    with kafka.producer() as producer:
+        producer.send_many("flights", [b"x"] * 4, partition=0)
+    lagging, known = [[ZERO]], lookup.partitions_of
+
+    async def partitions_of(*args: Any) -> list[TopicPartition]:
+        return lagging.pop() if lagging else await known(*args)
+
+    monkeypatch.setattr(lookup, "partitions_of", partitions_of)
+    reader = readers()
+    reader.prepareForTriggerAvailableNow()
+    with kafka.producer() as producer:
+        for partition in (0, 1):
+            producer.send_many("flights", [b"late"] * 3, partition=partition)
+    start = {"flights": {"0": 0, "1": 0}}
+    end = reader.latestOffset(start, limit_of(100))
+    assert end == {"flights": {"0": 4, "1": 3}}
+    assert [str(part.value) for part in reader.partitions(start, end)] == ["flights-0[0:4]", "flights-1[0:3]"]
+
+
+def test_a_stream_goes_on_though_one_broker_does_not_know_its_topic_yet(
+    kafka: blocking.Client, readers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a broker that has just started, and has not got the cluster's metadata."""
+    fill(kafka, "flights", 5)
+    known = lookup.partitions_of
+
+    def lag() -> None:
+        answers: list[KafkaError] = [UnknownTopicOrPartition("flights"), ConfigError("no partition flights-0")]
+
+        async def partitions_of(*args: Any) -> list[TopicPartition]:
+            if answers:
+                raise answers.pop()
+            return await known(*args)
+
+        monkeypatch.setattr(lookup, "partitions_of", partitions_of)
+
+    reader = readers(subscribePattern="flights")
+    lag()
+    start = reader.initialOffset()
+    lag()
+    assert reader.latestOffset(start, everything()) == {"flights": {"0": 5}}
+
+
+def test_a_new_topic_that_is_gone_when_its_batch_is_repeated_is_an_error_unless_loss_is_allowed(
+    kafka: blocking.Client, readers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookup, "_AGREE_AFTER", 0.2)
+    fill(kafka, "flights", 5)
+    reader = readers()
+    start = reader.latestOffset(reader.initialOffset(), everything())
+    fill(kafka, "flown", 3)
+    end = reader.latestOffset(start, everything())
+    reader.prepareForTriggerAvailableNow()
+    kafka.admin.delete_topics(["flown"])
+    # A driver that starts again plans the last batch of the checkpoint anew.
+    given = {"kafka.default.api.timeout.ms": "2000"}
+    with pytest.raises(DataLost, match="flown-0 is new, and was deleted before its offsets up to 3 were read"):
+        readers(**given).partitions(start, end)
+    assert readers(failOnDataLoss="false", **given).partitions(start, end) == []
+    assert reader.latestOffset(start, limit_of(2)) == end
+
+
+def limit_of(rows: int) -> Any:
+    from pyspark.sql.streaming.datasource import ReadMaxRows
+
+    return ReadMaxRows(rows)
+
+
 def test_limits_hold_unless_the_trigger_wants_everything(kafka: blocking.Client, readers: Any) -> None:
     fill(kafka, "flights", 50)
     reader = readers(maxOffsetsPerTrigger="20", minOffsetsPerTrigger="15")
@@ -167,13 +241,13 @@ def test_a_checkpoint_of_something_else_is_refused(kafka: blocking.Client, reade
 # --- the listener ----------------------------------------------------------------------------------------------------
 
 
-def started(name: str | None = None) -> Any:
-    return SimpleNamespace(id="q", runId="r", name=name)
+def started(name: str | None = None, query: str = "q") -> Any:
+    return SimpleNamespace(id=query, runId=f"run of {query}", name=name)
 
 
-def progressed(end: str, latest: str | None = None, name: str | None = None) -> Any:
+def progressed(end: str, latest: str | None = None, name: str | None = None, query: str = "q") -> Any:
     source = SimpleNamespace(endOffset=end, latestOffset=latest)
-    return SimpleNamespace(progress=SimpleNamespace(id="q", name=name, sources=[source]))
+    return SimpleNamespace(progress=SimpleNamespace(id=query, name=name, sources=[source]))
 
 
 def test_a_commit_that_fails_is_made_with_the_next_batch(broker: Broker, kafka: blocking.Client) -> None:
@@ -211,6 +285,29 @@ def test_offsets_of_a_deleted_topic_are_not_committed_for_ever(bootstrap: str, k
     assert isinstance(listener.error, KafkaError)
     listener.onQueryProgress(progressed('{"flights":{"0":6}}'))
     listener.onQueryTerminated(started())
+    listener.wait(0)
+    assert listener.committed == {ZERO: 6}
+
+
+def test_offsets_of_a_topic_that_was_deleted_with_its_query_hinder_no_other_query(
+    bootstrap: str, kafka: blocking.Client
+) -> None:
+    from aiokafkawire.spark.listener import CommitsToGroup
+
+    fill(kafka, "flights", 9)
+    fill(kafka, "flown", 9)
+    listener = CommitsToGroup(bootstrap, "delays", default_api_timeout_ms=300)
+    for query in ("ends", "goes on"):
+        listener.onQueryStarted(started(query=query))
+    kafka.admin.delete_topics(["flown"])
+    listener.onQueryProgress(progressed('{"flown":{"0":2}}', query="ends"))
+    listener.onQueryProgress(progressed('{"flights":{"0":4}}', query="goes on"))
+    assert isinstance(listener.error, KafkaError)
+    assert listener.committed == {ZERO: 4}
+    listener.onQueryTerminated(started(query="ends"))
+    listener.onQueryProgress(progressed('{"flights":{"0":6}}', query="goes on"))
+    assert listener.error is None
+    listener.onQueryTerminated(started(query="goes on"))
     listener.wait(0)
     assert listener.committed == {ZERO: 6}
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from anyio.from_thread import start_blocking_portal
 from support.micro_batches import seen, seen_at_last, task
+from support.partitions import add_partitions_blocking
 
 from aiokafkawire import ConfigError, KafkaError, OffsetSpec, TopicPartition, UsageError, blocking
 from aiokafkawire.errors import InvalidProducerEpoch, InvalidTxnState, ProducerFenced
@@ -177,6 +178,15 @@ def test_a_transaction_that_was_open_for_too_long_is_not_committed(
     finally:
         again.close()
     assert seen_at_last(sink) == [b"quick"]
+
+
+def test_partitions_that_are_added_are_known_with_the_next_batch(
+    kafka: blocking.Client, sink: WriteOptions, driver: BatchTransactions
+) -> None:
+    """A row may name one: it failed the query until the driver's metadata were old enough."""
+    assert driver.partitions() == (0, 1)
+    add_partitions_blocking(kafka, sink.topic or "", 3)
+    assert driver.partitions() == (0, 1, 2)
 
 
 def test_what_cannot_be_is_refused(sink: WriteOptions, bootstrap: str) -> None:
