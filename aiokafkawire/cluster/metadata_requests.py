@@ -24,7 +24,14 @@ from ..protocol.schema import Versions
 from ..types import Address
 from .request_variants import RequestVariant
 
-__all__ = ("BY_ID", "add_starting_broker", "keep_only", "metadata_variants", "names_request")
+__all__ = (
+    "BY_ID",
+    "add_starting_broker",
+    "drop_unreliable_epochs",
+    "keep_only",
+    "metadata_variants",
+    "names_request",
+)
 
 _MAY_NOT_CREATE: Final = Versions.parse("4+")
 _CAN_ASK_FOR_NONE: Final = Versions.parse("1+")
@@ -32,6 +39,8 @@ _NULL_IS_ALL: Final = Versions.parse("1-3")
 _EMPTY_IS_ALL: Final = Versions.parse("0")
 BY_ID: Final[Versions] = Versions.parse("12+")
 """The versions in which a request may name topics by id; brokers fail on it in v10 and v11."""
+_UNRELIABLE_EPOCHS: Final = Versions.parse("7-8")
+_NO_EPOCH: Final = -1
 
 
 def metadata_variants(
@@ -67,6 +76,17 @@ def keep_only(response: MetadataResponse, topics: Sequence[str] | None, asked: V
         return
     found = {topic.name: topic for topic in response.topics}
     response.topics = [found[name] if name in found else _absent(name) for name in topics]
+
+
+def drop_unreliable_epochs(response: MetadataResponse, version: int) -> None:
+    """Remove the leader epochs from a response of a broker before 2.4, as the Java client does.
+
+    During a reassignment such a broker returns old epochs, and the leader refuses each request that has one of them.
+    """
+    if version in _UNRELIABLE_EPOCHS:
+        for topic in response.topics:
+            for partition in topic.partitions:
+                partition.leader_epoch = _NO_EPOCH
 
 
 def names_request(topic_ids: Iterable[UUID]) -> MetadataRequest:

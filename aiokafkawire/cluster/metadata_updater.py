@@ -38,7 +38,7 @@ from .controller_metadata import ask_controllers, check_is_broker, need_brokers
 from .metadata import EMPTY, Snapshot, Topic, forget, has_other_ids, is_large, is_other_cluster, merge
 from .metadata_cache import MetadataCache
 from .metadata_log import MetadataLog
-from .metadata_requests import add_starting_broker, keep_only, metadata_variants
+from .metadata_requests import add_starting_broker, drop_unreliable_epochs, keep_only, metadata_variants
 from .missing_topics import advice, does_not_exist, say_missing
 from .rebootstrap import RebootstrapPolicy
 from .request_variants import in_newest_form
@@ -390,6 +390,7 @@ class MetadataUpdater(MetadataCache):
         async def ask(request: Request[MetadataResponse], versions: Versions) -> MetadataResponse:
             response = await connection.request(request, timeout=left(), wanted=versions)
             keep_only(response, wanted, versions)
+            drop_unreliable_epochs(response, connection.choose(type(request), versions))
             return response
 
         forms = metadata_variants(wanted, allow_creation=self._config.allow_auto_create_topics)

@@ -43,13 +43,16 @@ async def open_transport(at: Address, make: Callable[[], W], *, options: SocketO
         token = sniffio.current_async_library_cvar.set("asyncio") if sniffio is not None else None
         try:
             transport, _ = await loop.create_connection(lambda: protocol, address, at.port)
+        except BaseException:
+            protocol.discard()  # asyncio may report the end of a connection that was made before
+            raise
         finally:
             if sniffio is not None:
                 sniffio.current_async_library_cvar.reset(token)
         options.set_on(transport.get_extra_info("socket"))
         return protocol
 
-    return await dial(await addresses_of(*at), connect, AsyncioTransport.abort, lambda: addresses_of(*at))
+    return await dial(await addresses_of(*at), connect, AsyncioTransport.discard, lambda: addresses_of(*at))
 
 
 class AsyncioTransport(asyncio.BufferedProtocol):
@@ -66,6 +69,7 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         self._pipeline, self._broker, self._limit, self._on_fault = pipeline, broker, limit, on_fault
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self._is_discarded = False
         self._outgoing = Outgoing()
         # The time limit that runs while asyncio's transport holds bytes that the socket did not take; else None.
         self._stall: asyncio.TimerHandle | None = None
@@ -179,6 +183,8 @@ class AsyncioTransport(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Fail the pipeline with the error that ended the connection."""
+        if self._is_discarded:
+            return
         if exc is not None:
             self._pipeline.fail(broken(self._broker, exc))
         self._pipeline.connection_closed()
@@ -195,3 +201,8 @@ class AsyncioTransport(asyncio.BufferedProtocol):
         """Close the transport at once; unsent bytes are lost."""
         if self._transport is not None:
             self._transport.abort()
+
+    def discard(self) -> None:
+        """Close the transport at once, and leave the pipeline to another attempt to connect, which shares it."""
+        self._is_discarded = True
+        self.abort()

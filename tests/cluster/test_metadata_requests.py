@@ -3,8 +3,14 @@
 from collections.abc import Sequence
 
 import pytest
+from support.clusters import partition, topic
 
-from aiokafkawire.cluster.metadata_requests import add_starting_broker, keep_only, metadata_variants
+from aiokafkawire.cluster.metadata_requests import (
+    add_starting_broker,
+    drop_unreliable_epochs,
+    keep_only,
+    metadata_variants,
+)
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.compiler import encode
 from aiokafkawire.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
@@ -71,3 +77,10 @@ def test_a_broker_that_is_starting_has_no_leaders_yet() -> None:
     add_starting_broker(response, Address("b", 1))
     assert response.topics[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
     assert [(one.node_id, one.host, one.port) for one in response.brokers] == [(-1, "b", 1)]
+
+
+@pytest.mark.parametrize(("version", "epoch"), [(8, -1), (9, 5)])
+def test_leader_epochs_of_brokers_before_2_4_do_not_count(version: int, epoch: int) -> None:
+    response = MetadataResponse(brokers=[], topics=[topic("t", partition(0, epoch=5), partition(1, epoch=5))])
+    drop_unreliable_epochs(response, version)
+    assert [one.leader_epoch for one in response.topics[0].partitions] == [epoch, epoch]

@@ -185,3 +185,19 @@ def test_a_partition_that_lacks_a_replica_has_its_leader() -> None:
     assert snapshot.healthy
     assert leader is not None
     assert leader.node_id == 1
+
+
+@pytest.mark.parametrize(("release", "sends"), [("2.3", False), ("2.4", True)])
+async def test_leader_epochs_are_sent_to_brokers_that_keep_them_up_to_date(release: str, sends: bool) -> None:
+    """Before 2.4 metadata has old epochs during a reassignment, with which the leader refuses every fetch."""
+    async with running(release) as (broker, client), client.consumer() as consumer:
+        consumer.assign([T0])
+        consumer.seek(T0, 0)
+        with anyio.fail_after(SOON):
+            assert (await anext(consumer)).value == b"0"
+        await client.admin.list_offsets({T0: OffsetSpec.LATEST})
+        asked = [*broker.requests.of(ApiKey.FETCH), *broker.requests.of(ApiKey.LIST_OFFSETS)]
+        epochs = {
+            named.current_leader_epoch for one in asked for topic in one.request.topics for named in topic.partitions
+        }
+        assert (epochs != {-1}) == sends

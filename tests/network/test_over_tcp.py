@@ -16,6 +16,7 @@ from support.securing import Papers, make_papers
 
 from aiokafkawire.config import ClientConfig, make_config
 from aiokafkawire.errors import ConnectionLost, KafkaError
+from aiokafkawire.network import asyncio_transport
 from aiokafkawire.network.asyncio_transport import AsyncioTransport
 from aiokafkawire.network.connection import Connection
 from aiokafkawire.network.connector import connect_tcp
@@ -56,13 +57,14 @@ class Front:
         inner = await self.broker.connect("b", 9092)
         outer: ByteStream = stream
         try:
-            if self.context is not None:
-                outer = await TLSStream.wrap(
-                    stream, server_side=True, ssl_context=self.context, standard_compatible=False
-                )
-            async with outer, inner, anyio.create_task_group() as tasks:
-                tasks.start_soon(self._pump, outer, inner, tasks)
-                await self._pump(inner, outer, tasks)
+            async with stream, inner:
+                if self.context is not None:
+                    outer = await TLSStream.wrap(
+                        stream, server_side=True, ssl_context=self.context, standard_compatible=False
+                    )
+                async with outer, anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._pump, outer, inner, tasks)
+                    await self._pump(inner, outer, tasks)
         except* (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream):
             pass
 
@@ -280,3 +282,45 @@ async def test_what_is_dialled_elsewhere_needs_no_stream_either(papers: Papers |
             assert isinstance(connection._transport, AsyncioTransport) == (anyio_backend_name == "asyncio")
         finally:
             await owner.close()
+
+
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": False})], ids=["asyncio"])
+@pytest.mark.parametrize("is_cancelled", [False, True], ids=["connected", "under way"])
+async def test_an_attempt_that_was_too_late_does_not_end_the_connection(
+    papers: Papers | None, is_cancelled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two addresses of a host may accept at the same moment, if the event loop was busy meanwhile."""
+    lost, begun = anyio.Event(), list[anyio.CancelScope]()
+    really_made, really_lost = AsyncioTransport.connection_made, AsyncioTransport.connection_lost
+
+    def made(self: AsyncioTransport, transport: Any) -> None:
+        really_made(self, transport)
+        for scope in begun:
+            scope.cancel()
+
+    def ended(self: AsyncioTransport, error: Exception | None) -> None:
+        really_lost(self, error)
+        lost.set()
+
+    async def dial(addresses: Any, connect: Any, discard: Any, resolve: Any) -> Any:
+        kept = await connect("127.0.0.1")
+        if is_cancelled:
+            with anyio.CancelScope() as scope:
+                begun.append(scope)
+                await connect("127.0.0.1")
+            assert scope.cancelled_caught
+            begun.clear()
+        else:
+            discard(await connect("127.0.0.1"))
+        with anyio.fail_after(SOON):
+            await lost.wait()
+        return kept
+
+    monkeypatch.setattr(AsyncioTransport, "connection_made", made)
+    monkeypatch.setattr(AsyncioTransport, "connection_lost", ended)
+    monkeypatch.setattr(asyncio_transport, "dial", dial)
+    async with ScriptedBroker() as broker, fronted(broker, papers) as front, connected(front) as connection:
+        broker.on[ApiKey.METADATA] = lambda asked: echo(asked.request)
+        answer = await connection.request(named("a"))
+        assert answer.topics[0].name == "a"
+        assert connection.failure is None
