@@ -24,6 +24,7 @@ Fetch: TypeAlias = Callable[[], Awaitable[str | OAuthBearerToken]]
 _LONGEST_WAIT_MS: Final = 1000
 """How long a connection waits for the next attempt to fetch a token. If it is later, the connection fails at once, with
 the error of the last attempt."""
+_PATIENCE: Final = 3.0
 
 
 def expiry_of(token: str) -> int | None:
@@ -94,15 +95,22 @@ class Tokens:
         wall_ms: the clock, in ms since the epoch.
         schedule: when to fetch the next token.
         chance: returns a random number from 0 to 1.
+        patience: the seconds to wait for a new token while the previous one is valid.
     """
 
     def __init__(
-        self, fetch: Fetch, wall_ms: Callable[[], int], schedule: TokenSchedule, chance: Callable[[], float]
+        self,
+        fetch: Fetch,
+        wall_ms: Callable[[], int],
+        schedule: TokenSchedule,
+        chance: Callable[[], float],
+        patience: float = _PATIENCE,
     ) -> None:
         self._fetch, self._wall_ms, self._schedule, self._chance = fetch, wall_ms, schedule, chance
+        self._patience = patience
         self._fetching = anyio.Lock()
         self._token: OAuthBearerToken | None = None
-        self._refresh_at = self._ends_at = self._failures = self._failed_at = 0
+        self._refresh_at = self._ends_at = self._failures = self._failed_at = self._pause = 0
         self._failure = ""
         self._trouble = TroubleLog(_log, lambda: wall_ms() / 1000)
 
@@ -126,21 +134,32 @@ class Tokens:
                 await anyio.sleep(wait / 1000)
                 now = self._wall_ms()
             try:
-                return self._keep(await self._fetch(), now)
+                return self._keep(await self._fetch_in_time(now), now)
             except KafkaError as error:
                 if isinstance(error, ConnectionLost):
                     self._failures, self._failed_at, self._failure = self._failures + 1, now, str(error)
+                    # Or each login would wait for a silent source again.
+                    self._pause = 2 * (self._wall_ms() - now) if self._is_valid(now) else 0
                 if self._token is None or now >= self._ends_at:
                     raise
                 message = "cannot renew the OAUTHBEARER token, keeping the previous one until it expires: %(error)s"
                 self._trouble.failed("token", message, error=error)
                 return self._token
 
+    async def _fetch_in_time(self, now: int) -> str | OAuthBearerToken:
+        """Fetch a token; while the previous one is valid, give up a silent source before the login's time is over."""
+        with anyio.move_on_after(self._patience if self._is_valid(now) else None):
+            return await self._fetch()
+        raise ConnectionLost(f"no token within {self._patience:g} s")
+
+    def _is_valid(self, now: int) -> bool:
+        return self._token is not None and now < self._ends_at
+
     def _left_to_wait(self, now: int) -> int:
         """Return how long to wait before the next attempt, in ms. A clock that was set back lengthens no wait."""
         if not self._failures:
             return 0
-        backoff = self._schedule.backoff_after(self._failures)
+        backoff = max(self._schedule.backoff_after(self._failures), self._pause)
         return max(0, min(backoff, self._failed_at + backoff - now))
 
     async def prepare(self) -> None:

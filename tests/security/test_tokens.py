@@ -197,7 +197,8 @@ async def test_a_source_that_failed_is_asked_again_after_the_wait(
         clock.now += round(seconds * 1000)
 
     waits = list[float]()
-    monkeypatch.setattr(oauth_tokens, "anyio", SimpleNamespace(sleep=sleep, Lock=anyio.Lock))
+    patched = SimpleNamespace(sleep=sleep, Lock=anyio.Lock, move_on_after=anyio.move_on_after)
+    monkeypatch.setattr(oauth_tokens, "anyio", patched)
     tokens = Tokens(source, clock, attrs.evolve(SCHEDULE, backoff_ms=1_000, backoff_max_ms=3_000), lambda: 0.5)
     source.error = ConnectionLost("no endpoint")
     for told in ("^no endpoint$", "^no endpoint$", r"^no endpoint \(the next attempt is in 2.0 s\)$"):
@@ -236,6 +237,35 @@ async def test_what_is_no_token(given: Any, kind: type[KafkaError], told: str, c
 
     with pytest.raises(kind, match=told):
         await Tokens(fetch, clock, SCHEDULE, lambda: 0.5).get()
+
+
+@pytest.mark.anyio
+async def test_a_source_that_keeps_silent_is_given_up_while_the_token_lasts(
+    source: Source, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    silent = False
+
+    async def fetch() -> OAuthBearerToken:
+        if silent:
+            source.asked += 1
+            clock.now += 3_000
+            await anyio.sleep_forever()
+        return await source()
+
+    tokens = Tokens(fetch, clock, SCHEDULE, lambda: 0.5, patience=0.01)
+    await tokens.get()
+    silent = True
+    clock.now += 80_000
+    with anyio.fail_after(10):
+        assert (await tokens.get()).value == "t1"
+        assert "keeping the previous one until it expires: no token within 0.01 s" in caplog.text
+        clock.now += 2_999
+        assert ((await tokens.get()).value, source.asked) == ("t1", 2)  # or each login would wait for it again
+        clock.now += 1
+        assert ((await tokens.get()).value, source.asked) == ("t1", 3)
+    silent = False
+    clock.now += 3_000
+    assert (await tokens.get()).value == "t4"
 
 
 # --- the endpoint ------------------------------------------------------------------------------------------------
