@@ -20,6 +20,7 @@ from ..errors import (
     RebootstrapRequired,
     RequestTimeout,
     TopicNotReady,
+    UsageError,
     WireError,
     as_kafka_error,
     broker_error,
@@ -115,6 +116,8 @@ class MetadataUpdater(MetadataCache):
             if await self._learn(errors, deadline):
                 self._report(began, None)
                 return
+            if self._owner.has_closed:
+                raise UsageError("the client was closed while it was opened")
             # Retries do not help if a server is not Kafka or a password is wrong.
             if lasting_error(errors) or all(isinstance(error, WireError) for error in errors.values()):
                 raise bootstrap_error(errors)

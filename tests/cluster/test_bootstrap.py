@@ -7,10 +7,12 @@ import anyio
 import pytest
 from support.clusters import Net, hang, metadata, opened
 from support.connecting import eventually, running_tasks
+from support.patience import PATIENCE
 from support.scripted_broker import ScriptedBroker
 from support.virtual_time import virtual_time
 
-from aiokafkawire.errors import ErrorCode, NoBrokerReachable, WireError
+from aiokafkawire import Client
+from aiokafkawire.errors import ErrorCode, NoBrokerReachable, UsageError, WireError
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.serving.memory import memory_connection
 
@@ -121,6 +123,21 @@ async def test_a_metadata_answer_that_does_not_come_is_told_in_time() -> None:
         with anyio.fail_after(5), pytest.raises(NoBrokerReachable, match="no answer from b:9092 to Metadata within"):
             async with opened(broker.connect, bootstrap_timeout_ms=500):
                 raise AssertionError("opened")
+
+
+async def test_opening_ends_when_the_client_is_closed_meanwhile() -> None:
+    net = Net()
+    client = Client("b:9092", connector=net.connect, bootstrap_timeout_ms=10 * 60_000)
+
+    async def close() -> None:
+        await eventually(lambda: len(net.dials) > 1)
+        await client.close()
+
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(close)
+            with pytest.raises(UsageError, match="the client was closed while it was opened"):
+                await client.open()
 
 
 async def test_opening_that_is_cancelled_leaves_nothing_behind() -> None:
