@@ -5,6 +5,8 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
+import anyio
+
 from ..config.fields import is_text
 from ..config.security import SecurityConfig
 from ..errors import (
@@ -21,7 +23,7 @@ from ..errors import (
 from ..protocol.api import ApiKey
 from ..protocol.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from ..protocol.schema import Request, Response, Versions
-from ..runtime import Runtime
+from ..runtime import Runtime, is_being_cancelled
 from ..types import Address, AwsCredentials
 from .oauth_tokens import Tokens, TokenSchedule
 from .sasl import Exchange, Need, RunInThread, check_extensions, oauthbearer, plain, printable
@@ -187,6 +189,11 @@ class Login:
             return await given if inspect.isawaitable(given) else given
         except KafkaError:
             raise
+        except anyio.get_cancelled_exc_class() as cancelled:
+            if is_being_cancelled():
+                raise
+            why = f"the function in {setting} failed with {type(cancelled).__name__}, and nobody has cancelled it"
+            raise AuthenticationFailed(why) from cancelled
         except Exception as error:
             # The error's text may contain a secret, so only the ``__cause__`` has that text.
             raise AuthenticationFailed(f"the function in {setting} failed with {type(error).__name__}") from error

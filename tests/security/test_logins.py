@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from itertools import count
@@ -284,6 +285,24 @@ async def test_a_function_that_fails_is_told_without_its_words() -> None:
                 raise AssertionError("opened")
         assert "secret-in-the-text" not in str(caught.value)
         assert isinstance(caught.value.__cause__, ValueError)
+
+
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": False})], ids=["asyncio"])
+async def test_a_function_that_raises_a_cancellation_of_its_own_is_told() -> None:
+    """As one that awaits a task of the application that was cancelled."""
+
+    def plain() -> str:
+        raise asyncio.CancelledError
+
+    async def later() -> str:
+        raise asyncio.CancelledError
+
+    told = "sasl_oauthbearer_token failed with CancelledError, and nobody has cancelled it"
+    async with scripted(let_in()) as broker:
+        for provider in (plain, later):
+            with pytest.raises(AuthenticationFailed, match=told):
+                async with connected(broker.connect, **oauth(provider)):
+                    raise AssertionError("opened")
 
 
 async def test_a_function_that_does_not_come_back_is_left_behind() -> None:
