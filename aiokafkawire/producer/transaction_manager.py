@@ -83,7 +83,7 @@ class TransactionManager:
             metadata.track_topics(topic.name for topic in sent.request.topics)
 
         def newer() -> Request[Any]:
-            check_topic_ids(sent, metadata.snapshot.topic_id)
+            check_topic_ids(sent, metadata.snapshot.topic_id, metadata.snapshot.topic_error)
             return sent.request
 
         try:

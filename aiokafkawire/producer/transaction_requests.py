@@ -189,8 +189,15 @@ def with_topic_ids(request: TransactionRequest, topic_id: Callable[[str], UUID])
     return attrs.evolve(request, request=asked, versions=_COMMIT_BY_ID, check=check)
 
 
-def check_topic_ids(request: TransactionRequest, topic_id: Callable[[str], UUID]) -> None:
-    """Raise an error if a topic of a request for offsets has another id than it had.
+def check_topic_ids(
+    request: TransactionRequest, topic_id: Callable[[str], UUID], topic_error: Callable[[str], int | None]
+) -> None:
+    """Raise an error if a topic of a request for offsets has another id than it had, or is missing.
+
+    Args:
+        request: the request.
+        topic_id: returns a topic's id in the metadata; all zeros if that is not known, as by brokers before 2.8.
+        topic_error: returns a topic's error in the metadata; None if the metadata lacks the topic.
 
     Raises:
         CommitFailed: the topic was created again.
@@ -203,12 +210,13 @@ def check_topic_ids(request: TransactionRequest, topic_id: Callable[[str], UUID]
         current = topic_id(topic.name)
         if topic.topic_id == ZERO_UUID or current == topic.topic_id:
             continue
-        if current == ZERO_UUID:
+        if current != ZERO_UUID:
+            raise CommitFailed(
+                f"topic {topic.name!r} was deleted and created again, so the offsets of its records mean nothing now; "
+                "the transaction can only be aborted"
+            )
+        if topic_error(topic.name) in (None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
             raise broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"TxnOffsetCommit of {topic.name!r}")
-        raise CommitFailed(
-            f"topic {topic.name!r} was deleted and created again, so the offsets of its records mean nothing now; "
-            "the transaction can only be aborted"
-        )
 
 
 def end_transaction(identity: ProducerIdentity, *, commit: bool) -> TransactionRequest:

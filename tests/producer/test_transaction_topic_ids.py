@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from aiokafkawire import Client, TopicPartition
-from aiokafkawire.errors import CommitFailed, UnknownTopicId, UnknownTopicOrPartition
+from aiokafkawire.errors import CommitFailed, ErrorCode, UnknownTopicId, UnknownTopicOrPartition
 from aiokafkawire.producer.transaction_requests import (
     TransactionRequest,
     check_topic_ids,
@@ -28,6 +28,7 @@ from aiokafkawire.types import GroupMetadata, OffsetAndMetadata, ProducerIdentit
 
 A, B = UUID(int=1), UUID(int=2)
 OFFSETS = {TopicPartition("a", 0): OffsetAndMetadata(3), TopicPartition("b", 1): OffsetAndMetadata(4)}
+NO_ERROR = {"a": 0, "b": 0}.__getitem__
 
 
 def by_name(version: int = 2) -> TransactionRequest:
@@ -54,7 +55,7 @@ def test_the_ids_of_topics_that_a_consumer_has_read_come_before_those_of_the_met
         asked = cast("TxnOffsetCommitRequest", sent.request)
         assert [topic.topic_id for topic in asked.topics] == [A, B if version == 2 else ZERO_UUID]
         with pytest.raises(CommitFailed, match="topic 'a' was deleted and created again"):
-            check_topic_ids(sent, {"a": B, "b": B}.__getitem__)
+            check_topic_ids(sent, {"a": B, "b": B}.__getitem__, NO_ERROR)
 
 
 def test_an_error_names_the_topic_that_the_answer_has_by_id() -> None:
@@ -66,13 +67,20 @@ def test_an_error_names_the_topic_that_the_answer_has_by_id() -> None:
 
 def test_offsets_of_a_topic_that_was_created_again_are_not_committed() -> None:
     sent = with_topic_ids(by_name(), {"a": A, "b": B}.__getitem__)
-    check_topic_ids(sent, {"a": A, "b": B}.__getitem__)
-    # By its name, a coordinator before 4.4 would take a new topic for the old one.
-    with pytest.raises(UnknownTopicOrPartition, match="TxnOffsetCommit of 'b'"):
-        check_topic_ids(sent, {"a": A, "b": ZERO_UUID}.__getitem__)
+    check_topic_ids(sent, {"a": A, "b": B}.__getitem__, NO_ERROR)
     with pytest.raises(CommitFailed, match="topic 'b' was deleted and created again"):
-        check_topic_ids(sent, {"a": A, "b": A}.__getitem__)
-    check_topic_ids(by_name(), {"a": B, "b": A}.__getitem__)
+        check_topic_ids(sent, {"a": A, "b": A}.__getitem__, NO_ERROR)
+    check_topic_ids(by_name(), {"a": B, "b": A}.__getitem__, NO_ERROR)
+
+
+@pytest.mark.parametrize("error", [None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
+def test_offsets_of_a_topic_that_is_missing_wait(error: int | None) -> None:
+    """By its name, a coordinator before 4.4 would take a new topic for the old one."""
+    sent = with_topic_ids(by_name(), {"a": A, "b": B}.__getitem__)
+    known = {"a": A, "b": ZERO_UUID}.__getitem__
+    with pytest.raises(UnknownTopicOrPartition, match="TxnOffsetCommit of 'b'"):
+        check_topic_ids(sent, known, {"a": 0, "b": error}.__getitem__)
+    check_topic_ids(sent, known, NO_ERROR)  # metadata of a broker before 2.8, which has no ids
 
 
 @pytest.mark.anyio
