@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
+from support.virtual_time import virtual_time
 
 from aiokafkawire import Client, TopicPartition
 from aiokafkawire.cli.top.options import Pattern
@@ -65,6 +66,7 @@ async def test_a_broker_that_does_not_answer_has_an_error_and_the_others_are_sam
         assert again.broker_errors == {}
 
 
+@virtual_time
 async def test_a_silent_broker_keeps_its_groups() -> None:
     async with Broker(2, port=None) as broker, client(broker) as kafka:
         broker.create_topic("t", partitions=2)
@@ -150,6 +152,7 @@ async def test_a_partition_whose_offset_is_not_known_is_an_error_of_its_group() 
         assert (group.committed, group.offsets_error, group.error) == ({}, "UnstableOffsetCommit", None)
 
 
+@virtual_time
 async def test_without_any_broker_the_sample_fails_and_a_later_one_succeeds() -> None:
     async with Broker(port=None) as broker, client(broker) as kafka:
         await sampler(kafka).sample()
