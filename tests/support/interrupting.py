@@ -53,6 +53,10 @@ class Interrupt:
             if last >= 0 and frame.f_code.co_code[last] in _CALLS:
                 self._look()
             self._last[frame] = frame.f_lasti
+        elif event == "exception":
+            # After a call that raises it does not look. An error there would leave the one that is handled as that of
+            # the thread, for all that runs in it later.
+            self._last[frame] = -1
         elif event == "return":
             self._last.pop(frame, None)
             if frame.f_back is not None and frame.f_back in self._last:
