@@ -14,8 +14,7 @@ import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Never, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Never, ParamSpec, TypeVar
 
 import anyio
 
@@ -38,6 +37,7 @@ from ..types import (
     SubscriptionPattern,
     TopicPartition,
 )
+from .closed_on_interruption import ClosedOnInterruption
 from .listener import Listener, ListenerThread
 from .metrics_push import MetricsPush
 
@@ -55,7 +55,7 @@ _READ_AHEAD: Final = 500
 """The number of records that are read ahead of the iteration, since a thread switch costs as much as many records."""
 
 
-class Consumer(MetricsPush, Generic[K, V]):
+class Consumer(ClosedOnInterruption, MetricsPush, Generic[K, V]):
     """A consumer, made by :meth:`Client.consumer`. Errors are those of :class:`aiokafkawire.Consumer`.
 
     Iterate over the consumer for records, or over :meth:`batches` for whole batches. A new iteration continues with the
@@ -84,29 +84,13 @@ class Consumer(MetricsPush, Generic[K, V]):
         self._is_closed = False
         _consumers.add(self)
 
-    def __enter__(self) -> Self:
-        try:
-            self._ask(self._consumer.__aenter__)
-        except BaseException as interruption:
-            self._leave_after(interruption)
-            raise
-        return self
+    def _open(self) -> None:
+        self._ask(self._consumer.__aenter__)
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self.close()
-        except BaseException as interruption:
-            self._leave_after(interruption)
-            raise
+    def _end(self, *_: object) -> None:
+        self.close()
 
-    def _leave_after(self, error: BaseException) -> None:
-        """Close the consumer, if an interruption came after its opening or before its end, so that it is open."""
-        if not isinstance(error, Exception):
-            self._loop.call_while_running(self._close_open)
-
-    async def _close_open(self) -> None:
+    async def _leave_open(self, error: BaseException) -> None:
         if self._consumer._iteration.state == "open":
             await self._close(CLOSE_SECONDS, None)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..loop_thread import LoopThread
 from ..other_clients_names import BLOCKING_PRODUCER, add_hints
@@ -11,6 +11,7 @@ from ..producer.producer import Producer as AsyncProducer
 from ..records.batch import Delivery as AsyncDelivery
 from ..records.delivery_result import DeliveryCallback
 from ..types import GroupMetadata, Headers, OffsetAndMetadata, ProducerIdentity, RecordMetadata, TopicPartition
+from .closed_on_interruption import ClosedOnInterruption
 from .consumer import Consumer
 from .metrics_push import MetricsPush
 
@@ -30,34 +31,20 @@ def _listed(name: str, column: Iterable[T]) -> list[T] | tuple[T, ...]:
     return column if isinstance(column, list | tuple) else list(column)
 
 
-class _Sending(Generic[K, V]):
+class _Sending(ClosedOnInterruption, Generic[K, V]):
     """The methods that send records, by a producer or in its transaction."""
 
     def __init__(self, loop: LoopThread, sending: "AsyncProducer[K, V] | AsyncTransaction[K, V]") -> None:
         self._loop, self._sending = loop, sending
 
-    def __enter__(self) -> Self:
-        try:
-            self._loop.call(self._sending.__aenter__)
-        except BaseException as interruption:
-            self._leave_after(interruption)
-            raise
-        return self
+    def _open(self) -> None:
+        self._loop.call(self._sending.__aenter__)
 
-    def __exit__(
+    def _end(
         self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            if not self._loop.is_gone:
-                self._loop.call(self._sending.__aexit__, exc_type, error, trace)
-        except BaseException as interruption:
-            self._leave_after(interruption)
-            raise
-
-    def _leave_after(self, error: BaseException) -> None:
-        """Leave what may be open nevertheless, if an interruption came after its opening or before its end."""
-        if not isinstance(error, Exception):
-            self._loop.call_while_running(self._leave_open, error)
+        if not self._loop.is_gone:
+            self._loop.call(self._sending.__aexit__, exc_type, error, trace)
 
     async def _leave_open(self, error: BaseException) -> None:
         if self._sending._state == "open":

@@ -2,8 +2,7 @@
 
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import anyio
 import attrs
@@ -17,6 +16,7 @@ from ..share.share_consumer import ShareConsumer as AsyncShareConsumer
 from ..share.share_record import with_failures
 from ..tracing import Handling
 from ..types import TopicPartition
+from .closed_on_interruption import ClosedOnInterruption
 from .metrics_push import MetricsPush
 
 __all__ = ("ShareConsumer",)
@@ -43,7 +43,7 @@ class _Owner:
         self.acknowledge = with_failures(consumer.acknowledge, consumer._consumer._tracing)
 
 
-class ShareConsumer(MetricsPush, Generic[K, V]):
+class ShareConsumer(ClosedOnInterruption, MetricsPush, Generic[K, V]):
     """A share consumer, made by :meth:`Client.share_consumer`. Errors are those of :class:`aiokafkawire.ShareConsumer`.
 
     Iterate it, or call :meth:`poll`, and process each record in ``with record``. Several threads may take and
@@ -59,29 +59,13 @@ class ShareConsumer(MetricsPush, Generic[K, V]):
         self._polls: list[_Poll[K, V]] = []
         self._left: deque[ShareRecord[K, V]] = deque()
 
-    def __enter__(self) -> Self:
-        try:
-            self._loop.call(self._consumer.__aenter__)
-        except BaseException as interruption:
-            self._leave_after(interruption)
-            raise
-        return self
+    def _open(self) -> None:
+        self._loop.call(self._consumer.__aenter__)
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self.close()
-        except BaseException as interruption:
-            self._leave_after(interruption)
-            raise
+    def _end(self, *_: object) -> None:
+        self.close()
 
-    def _leave_after(self, error: BaseException) -> None:
-        """Close the consumer, if an interruption came after its opening or before its end, so that it is open."""
-        if not isinstance(error, Exception):
-            self._loop.call_while_running(self._close_open)
-
-    async def _close_open(self) -> None:
+    async def _leave_open(self, error: BaseException) -> None:
         if self._consumer._state == "open":
             await self._consumer.close()
 
