@@ -680,8 +680,7 @@ class Consumer(MetricsPush, Generic[K, V]):
 
     def _topic_ids(self, partitions: Iterable[TopicPartition]) -> Mapping[str, UUID]:
         """Return the ids of these partitions' topics, by name, as far as they are known."""
-        states = (self._positions.get(partition) for partition in partitions)
-        return known_ids(state for state in states if state is not None)
+        return known_ids(map(self._positions.get, partitions))
 
     async def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None

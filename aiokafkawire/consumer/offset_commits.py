@@ -119,7 +119,7 @@ class OffsetCommitter:
         self._positions.require_not_lost(given)
         states = {partition: self._positions.get(partition) for partition in given}
         topic_ids = {partition: state.topic_id for partition, state in states.items() if state is not None}
-        known = known_ids(state for state in states.values() if state is not None)
+        known = known_ids(states.values())
 
         def revoked() -> list[TopicPartition]:
             return [at for at, state in states.items() if state is None or self._positions.get(at) is not state]

@@ -429,9 +429,10 @@ class SubscriptionState:
         return [state for state in self._states.values() if state.needs_lookup]
 
 
-def known_ids(states: Iterable[PartitionState]) -> dict[str, UUID]:
-    """Return the ids of the topics that are read, by name, as far as they are known."""
-    return {state.partition.topic: state.known_id for state in states if state.known_id is not None}
+def known_ids(states: Iterable[PartitionState | None]) -> dict[str, UUID]:
+    """Return the ids of the topics that are read, by name, as far as they are known; skip states that are None."""
+    found = ((state.partition.topic, state.known_id) for state in states if state is not None)
+    return {topic: topic_id for topic, topic_id in found if topic_id is not None}
 
 
 def _in_group(lost: LostInHand) -> str:

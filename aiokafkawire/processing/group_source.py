@@ -73,6 +73,7 @@ class GroupSource:
         self._partitions = PartitionsInHand(max_in_hand)
         # The state of each partition when it was first tracked; it has another one once its topic is another one.
         self._read_from: dict[TopicPartition, PartitionState | None] = {}
+        self._seen_changes = -1
         self._waiting: WaitingRecords[Any] = WaitingRecords()
         self._polling = anyio.CancelScope()
         self._polls_until: float | None = None
@@ -194,8 +195,12 @@ class GroupSource:
 
     def _leave_old_topics(self) -> None:
         """Cancel what is in hand of topics that were deleted and created again, and commit where the new ones begin."""
+        positions = self._consumer._positions
+        if positions.changes == self._seen_changes:
+            return
+        self._seen_changes = positions.changes
         for partition, state in list(self._read_from.items()):
-            current = self._consumer._positions.get(partition)
+            current = positions.get(partition)
             if current is not None and current is not state:
                 self._forget((partition,))
                 self._track(partition)

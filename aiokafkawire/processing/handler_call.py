@@ -131,7 +131,7 @@ _DEFAULT_OFFLOAD: Callable[..., Awaitable[Any]] = Runtime().offload
 
 
 def cancellation_in(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
-    """Return a cancellation in the group; None if there is none, or an exception that ends programs as well."""
+    """Return a cancellation in the group; None without one, or if the group also has an error that ends programs."""
     cancelled, others = group.split(anyio.get_cancelled_exc_class())
     if cancelled is None or not (others is None or isinstance(others, Exception)):
         return None

@@ -220,7 +220,6 @@ class Transaction(Generic[K, V]):
         topic_ids: Mapping[str, UUID],
     ) -> None:
         """Commit offsets of topics with these ids, as far as they are known."""
-        self._require_open()
         checked = _group(group)
         commit = self._manager.state.add_offsets(checked, offsets, topic_ids)
         await self._manager.wait_until(lambda: commit.done, f"committing offsets of group {checked.group_id!r}")
