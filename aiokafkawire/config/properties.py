@@ -362,7 +362,7 @@ def _with_given_keys(message: str, keys: Mapping[str, str]) -> str:
 
 
 def _servers(given: object) -> str:
-    """Return bootstrap servers as one text, which is empty if there are none."""
+    """Return the bootstrap servers as one string, which is empty without servers."""
     if isinstance(given, list | tuple) and all(isinstance(one, str) for one in given):
         return ",".join(given)
     if given is not None and not isinstance(given, str):

@@ -680,7 +680,7 @@ class AIOKafkaConsumer(Generic[KT, VT]):
                         {partition: OwnOffsetAndMetadata(at.offset, at.metadata) for partition, at in given.items()}
                     )
         except (UnknownMemberIdError, IllegalGenerationError, RebalanceInProgressError) as error:
-            raise CommitFailedError(f"the group has members, and this consumer is none of them: {error}") from error
+            raise CommitFailedError(f"the group has members, and this consumer is not one of them: {error}") from error
         except CommitFailedError as error:  # Faust knows by these words that it can go on
             raise CommitFailedError(f"the group has already rebalanced: {error.args[0]}") from error.__cause__
 
