@@ -237,15 +237,21 @@ def test_groups_that_do_not_exist_are_told_and_the_others_are_described(shell: S
     shell("groups", "describe", "g", "--all", status=2)
 
 
+def groups_listed_by_one(broker: BackgroundBroker, kafka: blocking.Client, *, offset: int) -> list[str]:
+    """Make groups with this offset, and return their names; only one of two brokers lists its groups."""
+    broker.create_topic("a")
+    names = [f"g{number}" for number in range(8)]
+    for name in names:
+        kafka.admin.alter_consumer_group_offsets(name, {A0: offset})
+    broker.on(ApiKey.LIST_GROUPS, answer=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, node=2, times=None)
+    return names
+
+
 def test_a_group_is_described_although_another_broker_lists_no_groups(
     capsysbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     with BackgroundBroker(2) as broker, blocking.Client(broker.bootstrap) as kafka:
-        broker.create_topic("a")
-        names = [f"g{number}" for number in range(8)]
-        for name in names:
-            kafka.admin.alter_consumer_group_offsets(name, {A0: 0})
-        broker.on(ApiKey.LIST_GROUPS, answer=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, node=2, times=None)
+        names = groups_listed_by_one(broker, kafka, offset=0)
         shell = Shell(broker.bootstrap, capsysbinary)
         assert [row["group_id"] for row in rows(shell, "describe", *names)] == names
         others = [name for name in names if broker.coordinator(name) == 1]
@@ -384,11 +390,7 @@ def test_a_group_that_cannot_be_reset_is_told_and_the_others_are(shell: Shell, k
 
 def test_a_group_is_reset_although_another_broker_lists_no_groups(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     with BackgroundBroker(2) as broker, blocking.Client(broker.bootstrap) as kafka:
-        broker.create_topic("a")
-        names = [f"g{number}" for number in range(8)]
-        for name in names:
-            kafka.admin.alter_consumer_group_offsets(name, {A0: 5})
-        broker.on(ApiKey.LIST_GROUPS, answer=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, node=2, times=None)
+        names = groups_listed_by_one(broker, kafka, offset=5)
         others = [name for name in names if broker.coordinator(name) == 1]
         shell = Shell(broker.bootstrap, capsysbinary)
         found = rows(shell, "reset", *names, "--all-topics", "--to", "0", "--execute", "--yes", status=1)

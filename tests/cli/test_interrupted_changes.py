@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,20 @@ from support.shell import start_shell
 from aiokafkawire import TopicPartitionReplica, blocking
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.background import BackgroundBroker
+from aiokafkawire.testing.background_faults import BackgroundHold
 
 UNKNOWN = b"aiokafkawire: interrupted before the answer, so it is not known what is done\n"
+
+
+def interrupt(process: subprocess.Popen[bytes], held: BackgroundHold) -> None:
+    """Send Ctrl-C once the broker has the request, and see what the command says."""
+    try:
+        held.arrived(timeout=PATIENCE)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=PATIENCE) == (b"", UNKNOWN)
+    finally:
+        process.kill()
+    assert process.returncode == 130
 
 
 def test_ctrl_c_before_the_answer_about_log_directories_is_told(tmp_path: Path) -> None:
@@ -28,13 +41,7 @@ def test_ctrl_c_before_the_answer_about_log_directories_is_told(tmp_path: Path) 
             broker.hold(ApiKey.ALTER_REPLICA_LOG_DIRS, "after") as held,
             start_shell("reassign", "start", file, "--yes", bootstrap=broker.bootstrap) as process,
         ):
-            try:
-                held.arrived(timeout=PATIENCE)
-                process.send_signal(signal.SIGINT)
-                assert process.communicate(timeout=PATIENCE) == (b"", UNKNOWN)
-            finally:
-                process.kill()
-        assert process.returncode == 130
+            interrupt(process, held)
 
 
 @pytest.mark.parametrize(
@@ -51,10 +58,4 @@ def test_ctrl_c_before_the_answer_is_told(argv: tuple[str, ...], api: ApiKey, ka
         kafka_broker.hold(api) as held,
         start_shell(*argv, bootstrap=kafka_broker.bootstrap) as process,
     ):
-        try:
-            held.arrived(timeout=PATIENCE)
-            process.send_signal(signal.SIGINT)
-            assert process.communicate(timeout=PATIENCE) == (b"", UNKNOWN)
-        finally:
-            process.kill()
-    assert process.returncode == 130
+        interrupt(process, held)

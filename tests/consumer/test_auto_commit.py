@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
-from typing import Any
 
 import anyio
 import pytest
+from support.lagging import without_topics
 from support.readers import Reader, Readers, reading
 from support.virtual_time import virtual_time
 
 from aiokafkawire import Client, TopicPartition
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.protocol.primitives import ZERO_UUID
 from aiokafkawire.testing.broker import Broker
 
 pytestmark = [pytest.mark.anyio, virtual_time]
@@ -32,6 +31,20 @@ async def member(*, every_ms: int) -> AsyncIterator[tuple[Broker, Client, Reader
             one = await readers.join(kafka, "g", "t", auto_commit_interval_ms=every_ms)
             await readers.until(lambda: one.owned == {WHERE})
             yield broker, kafka, readers, one
+
+
+@asynccontextmanager
+async def has_read() -> AsyncIterator[tuple[Broker, Client]]:
+    """A consumer that has finished the only record of the topic, and is about to commit that by itself."""
+    async with Broker(port=None) as broker:
+        broker.create_topic("t")
+        async with Client(broker.bootstrap, connector=broker.connect) as kafka:
+            await write(kafka, 0)
+            async with kafka.consumer(group_id="g", auto_commit_interval_ms=5_000) as consumer:
+                consumer.assign({WHERE: 0})
+                assert len(await consumer.poll()) == 1
+                assert await consumer.poll(timeout=0) == []
+                yield broker, kafka
 
 
 async def committed(kafka: Client) -> int | None:
@@ -109,55 +122,34 @@ async def test_a_topic_that_is_gone_holds_up_no_commit(caplog: pytest.LogCapture
 
 
 async def test_a_topic_that_only_seemed_to_be_gone_is_committed_later() -> None:
-    async with Broker(port=None) as broker:
-        broker.create_topic("t")
-        async with Client(broker.bootstrap, connector=broker.connect) as kafka:
-            await write(kafka, 0)
-            async with kafka.consumer(group_id="g", auto_commit_interval_ms=5_000) as consumer:
-                consumer.assign({WHERE: 0})
-                assert len(await consumer.poll()) == 1
-                assert await consumer.poll(timeout=0) == []
-                # As of a broker that has just started: it does not know the topic yet.
-                unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                young = [broker.on(api, answer=unknown, times=None) for api in (ApiKey.METADATA, ApiKey.OFFSET_COMMIT)]
-                metadata = kafka._cluster.metadata
-                await metadata.refresh(metadata.snapshot, kafka._cluster.deadline(5))
-                await anyio.sleep(6)
-                assert young[1].count
-                for rule in young:
-                    rule.remove()
-                assert await committed(kafka) is None
-                await anyio.sleep(6)
-                assert await committed(kafka) == 1
-
-
-def without_topics(_: Any, response: Any) -> Any:
-    """The answer of a broker that knows no topics yet."""
-    for topic in response.topics:
-        topic.error_code, topic.topic_id, topic.partitions = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ZERO_UUID, []
-    return response
+    async with has_read() as (broker, kafka):
+        # As of a broker that has just started: it does not know the topic yet.
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        young = [broker.on(api, answer=unknown, times=None) for api in (ApiKey.METADATA, ApiKey.OFFSET_COMMIT)]
+        metadata = kafka._cluster.metadata
+        await metadata.refresh(metadata.snapshot, kafka._cluster.deadline(5))
+        await anyio.sleep(6)
+        assert young[1].count
+        for rule in young:
+            rule.remove()
+        assert await committed(kafka) is None
+        await anyio.sleep(6)
+        assert await committed(kafka) == 1
 
 
 async def test_what_was_read_from_a_topic_that_the_metadata_lacks_is_not_committed_for_a_new_one() -> None:
     """The new one was made after the metadata was asked for, so that its name is the only thing known of it."""
-    async with Broker(port=None) as broker:
+    async with has_read() as (broker, kafka):
+        hidden = broker.on(ApiKey.METADATA, answer=without_topics(), times=None)
+        metadata = kafka._cluster.metadata
+        await metadata.refresh(metadata.snapshot, kafka._cluster.deadline(5))
+        broker.delete_topic("t")
         broker.create_topic("t")
-        async with Client(broker.bootstrap, connector=broker.connect) as kafka:
-            await write(kafka, 0)
-            async with kafka.consumer(group_id="g", auto_commit_interval_ms=5_000) as consumer:
-                consumer.assign({WHERE: 0})
-                assert len(await consumer.poll()) == 1
-                assert await consumer.poll(timeout=0) == []
-                hidden = broker.on(ApiKey.METADATA, answer=without_topics, times=None)
-                metadata = kafka._cluster.metadata
-                await metadata.refresh(metadata.snapshot, kafka._cluster.deadline(5))
-                broker.delete_topic("t")
-                broker.create_topic("t")
-                before = commits(broker)
-                await anyio.sleep(6)
-                assert commits(broker) == before + 1
-                hidden.remove()
-                assert await committed(kafka) is None
+        before = commits(broker)
+        await anyio.sleep(6)
+        assert commits(broker) == before + 1
+        hidden.remove()
+        assert await committed(kafka) is None
 
 
 async def test_a_commit_that_is_tried_again_has_what_is_finished_by_then() -> None:

@@ -7,12 +7,12 @@ from typing import Any, Final, NoReturn
 
 import anyio
 import attrs
+from support.lagging import without_topics
 
 from aiokafkawire import Client, CommitFailed, Consumer, ConsumerRecord, KafkaError, OutgoingRecord, TopicPartition
 from aiokafkawire.config import ConsumerOptions
 from aiokafkawire.errors import BrokerError, ErrorCode
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.protocol.primitives import ZERO_UUID
 from aiokafkawire.testing.broker import ApiError
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
 
@@ -257,7 +257,7 @@ class _Play:
         while True:
             chance = await next_fault("lags", every, (0.1, 3.0))
             api = chance.choice((ApiKey.METADATA, ApiKey.METADATA, ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH))
-            answer: Any = _without_topic if api == ApiKey.METADATA else ErrorCode.UNKNOWN_TOPIC_ID
+            answer: Any = without_topics(TOPIC) if api == ApiKey.METADATA else ErrorCode.UNKNOWN_TOPIC_ID
             rule = self.sim.broker.on(api, answer=answer, times=chance.choice((1, 3)))
             await anyio.sleep(chance.choice((0.1, 1.0, 3.0)))
             rule.remove()
@@ -281,14 +281,6 @@ class _Play:
         logs = self._logs()
         unread = [(where, offset) for where, log in logs.items() for offset, value in log if value not in self.read]
         return f"{len(unread)} records are not read, such as {min(unread)}" if unread else "settled"
-
-
-def _without_topic(_: Any, response: Any) -> Any:
-    """The answer of a broker that does not know the topic yet."""
-    for topic in response.topics:
-        if topic.name == TOPIC:
-            topic.error_code, topic.topic_id, topic.partitions = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ZERO_UUID, []
-    return response
 
 
 def told(done: Run[Outcome]) -> str:
