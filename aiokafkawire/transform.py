@@ -30,6 +30,7 @@ from .errors import (
     CommitFailed,
     ConfigError,
     DeliveryFailed,
+    FencedInstanceId,
     KafkaError,
     RebalanceInProgress,
     RequestTimeout,
@@ -391,6 +392,10 @@ class TransformLoop:
         except (CommitFailed, RebalanceInProgress) as error:
             self._in_hand.on_refusal(group, error)
             raise
+        except FencedInstanceId as error:
+            if self._in_hand.explained(group, error) is error:
+                raise
+            raise CommitFailed(f"{error} This member itself has rejoined group {self._group!r} meanwhile.") from error
 
     async def _replace_producer(self, error: KafkaError) -> None:
         """Replace the fenced producer, unless all have been fenced for ``default_api_timeout_ms``.

@@ -92,6 +92,8 @@ class AutoCommit:
         except KafkaError as error:
             if not isinstance(error, RequestTimeout):
                 self._unanswered_since = None
+            if driver is not None and isinstance(error, BrokerError):
+                error = driver.explained(group, error)
             if driver is not None and isinstance(error, BrokerError) and error.code in NOT_ENTITLED:
                 driver.commit_refused(group, error)
             else:

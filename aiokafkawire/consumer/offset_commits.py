@@ -156,7 +156,8 @@ class OffsetCommitter:
                         skip_deleted=skip_deleted,
                         topic_ids=known,
                     )
-                except BrokerError as error:
+                except BrokerError as refusal:
+                    error = refusal if self.driver is None else self.driver.explained(group, refusal)
                     if self.driver is None or error.code not in NOT_ENTITLED:
                         raise
                     await self._wait_for_rebalance(group, error, deadline, kept)

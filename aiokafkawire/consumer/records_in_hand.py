@@ -81,6 +81,10 @@ class RecordsInHand:
         if isinstance(cause, BrokerError):
             self._driver.commit_refused(group, cause)
 
+    def explained(self, group: GroupMetadata, error: BrokerError) -> BrokerError:
+        """Return the error of a commit under ``group`` as it concerns the member; see the driver's method."""
+        return self._driver.explained(group, error)
+
     @property
     def _driver(self) -> MembershipDriver:
         assert self._consumer._in_group is not None  # it has subscribed

@@ -16,6 +16,7 @@ from ..cluster.retry import Deadline
 from ..errors import (
     BrokerError,
     ErrorCode,
+    FencedInstanceId,
     KafkaError,
     RequestTimeout,
     as_kafka_error,
@@ -134,6 +135,19 @@ class MembershipDriver:
         """Pass on the error of a commit under ``group``; see :meth:`Membership.commit_refused`."""
         self.machine.commit_refused(group, error, self._clock())
         self._worker.wake()
+
+    def explained(self, group: GroupMetadata, error: BrokerError) -> BrokerError:
+        """Return the error of a commit under ``group`` as it concerns this member.
+
+        FENCED_INSTANCE_ID says that another member id has the ``group_instance_id``. If that is this member's own new
+        id, since it has rejoined or is about to, the membership ``group`` has ended, and nobody has taken it over.
+        """
+        machine = self.machine
+        if not isinstance(error, FencedInstanceId) or isinstance(machine.error, FencedInstanceId):
+            return error
+        if group.member_id == machine.group.member_id:
+            return error
+        return broker_error(ErrorCode.UNKNOWN_MEMBER_ID, f"a commit of group {group.group_id!r} under its former id")
 
     @property
     def fetching_group(self) -> GroupMetadata | None:

@@ -157,6 +157,25 @@ def test_a_commit_whose_outcome_nobody_knows_ends_it_and_the_next_run_finds_out(
         assert await loop.outcome() == numbers(0, 100)
 
 
+def test_a_static_member_that_was_removed_and_has_rejoined_goes_on() -> None:
+    @in_virtual_time()
+    async def _(loop: Loop) -> None:
+        requests = loop.broker.requests
+        order = loop.broker.on(ApiKey.TXN_OFFSET_COMMIT, answer=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=None)
+
+        async def remove() -> None:
+            await requests.wait_for(ApiKey.TXN_OFFSET_COMMIT)
+            requests.clear()
+            await loop.kafka.admin.remove_members("g", ["one"])
+            await requests.wait_for(ApiKey.SYNC_GROUP)  # under another id, so that the former one is fenced
+            order.remove()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(remove)
+            assert await loop.run(consumer_options={"group_instance_id": "one"}) == 100
+        assert await loop.outcome() == numbers(0, 100)
+
+
 async def test_a_cancellation_of_its_own_does_not_end_it_as_if_it_were_cancelled() -> None:
     if sniffio.current_async_library() == "trio":
         pytest.skip("trio's users cannot make a Cancelled")

@@ -7,9 +7,10 @@ from typing import Any
 import anyio
 import pytest
 from support.group_lives import COUNT, GROUP, TOPIC, Life, in_a_group, membership_of, partitions
+from support.readers import Reader
 
 from aiokafkawire import TopicPartition
-from aiokafkawire.errors import ErrorCode
+from aiokafkawire.errors import CommitFailed, ErrorCode
 from aiokafkawire.group.membership import GroupState
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.faults.request_log import RequestOutcome
@@ -402,3 +403,28 @@ def test_an_old_member_is_fenced_by_the_new_one_under_its_name() -> None:
         assert one.words() == ["assigned", "lost"]
         assert one.consumer.assignment == ()
         assert two.owned == {TopicPartition(TOPIC, index) for index in range(COUNT)}
+
+
+def test_a_static_member_that_has_rejoined_is_not_told_that_another_consumer_has_its_name() -> None:
+    @in_a_group(feeds=False)
+    async def _(life: Life) -> None:
+        one = await life.join("one", group_instance_id="i", enable_auto_commit=False)
+        await life.settled(one)
+        operator = await life.client("operator")
+        busy = life.broker.on(ApiKey.OFFSET_COMMIT, answer=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, times=None)
+        driver = membership_of(one)
+        before = driver.machine.group.member_id
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_commit_in_vain, one)
+            await life.sim.broker.requests.wait_for(ApiKey.OFFSET_COMMIT)
+            await operator.admin.remove_members(GROUP, ["i"])
+            await driver.until(lambda: driver.machine.group.member_id not in ("", before))
+            busy.remove()
+        await life.settled(one)
+        assert one.errors == []
+
+
+async def _commit_in_vain(reader: Reader) -> None:
+    """Commit what the group is about to take away."""
+    with pytest.raises(CommitFailed, match="UnknownMemberId"):
+        await reader.consumer.commit({TopicPartition(TOPIC, 0): 0})
