@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from ..config import ClientConfig
-from ..errors import ErrorCode, UnknownTopicOrPartition
+from ..errors import ErrorCode, UnknownTopicOrPartition, broker_error
 from ..event_log import EventLog
 from .metadata import Snapshot
 from .missing_topics import MissingTopics, advice, listed, say_missing
@@ -27,8 +27,8 @@ class TopicsInUse:
         self._used: dict[str, float] = {}
         self._kept: list[Names] = []
         self._followed: list[Names] = []
-        # The topics that a broker knows, but not yet their partitions.
-        self._incomplete: set[str] = set()
+        # The topics that a broker knows, but whose partitions it cannot tell yet.
+        self._unready: set[str] = set()
 
     def track(self, topics: Iterable[str], now: float) -> bool:
         """Let :meth:`to_ask` return the topics for ``metadata_max_idle_ms``; return whether any topic is new."""
@@ -63,7 +63,7 @@ class TopicsInUse:
 
     def learned(self, asked: Iterable[str], snapshot: Snapshot, now: float) -> None:
         """Log which ``asked`` topics do not exist in the snapshot, and which missing topics exist now."""
-        self._incomplete = {name for name in asked if snapshot.topic_error(name) == ErrorCode.LEADER_NOT_AVAILABLE}
+        self._unready = {name for name in asked if _will_pass(snapshot.topic_error(name))}
         news = self.missing.update(asked, snapshot.topic_error, self._followed_names(), now)
         if news.new:
             text = {"missing": say_missing(news.new)}
@@ -80,11 +80,19 @@ class TopicsInUse:
     def ask_again_within(self) -> float:
         """Return the seconds until the next regular refresh, at most ``metadata_max_age_ms``.
 
-        A topic that was just created has no partitions at first: its metadata is requested again at once.
+        A topic that was just created has no partitions at first: its metadata is requested again at once, as after any
+        error of a topic that passes.
         """
-        if not self._incomplete.isdisjoint(self._followed_names()):
+        if not self._unready.isdisjoint(self._followed_names()):
             return 0.0
         return self.missing.ask_again_within(self._followed_names(), self._config.metadata_max_age_ms / 1000)
 
     def _followed_names(self) -> set[str]:
         return {name for names in self._followed for name in names()}
+
+
+def _will_pass(code: int | None) -> bool:
+    """Return whether this error of a topic passes soon; a topic that is missing may never exist."""
+    if code in (None, ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+        return False
+    return broker_error(code).retriable

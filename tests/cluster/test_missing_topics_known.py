@@ -139,6 +139,23 @@ async def test_a_topic_without_a_leader_is_waited_for_until_the_deadline() -> No
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    "code", [ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.KAFKA_STORAGE_ERROR]
+)
+@virtual_time
+async def test_a_topic_that_is_followed_is_asked_for_again_soon_after_a_passing_error(code: ErrorCode) -> None:
+    async with ScriptedBroker() as broker:
+        broker.on[ApiKey.METADATA] = lambda _: metadata(topic("t", error=code))
+        async with opened(broker.connect, **DEFAULTS) as cluster:
+            with cluster.metadata.following(lambda: ["t"]):
+                cluster.metadata.mark_stale(cluster.metadata.snapshot)
+                await anyio.sleep(1)
+                broker.on[ApiKey.METADATA] = lambda _: metadata(topic("t", partition(0)))
+                await anyio.sleep(2)
+                assert cluster.metadata.snapshot.topic_error("t") == ErrorCode.NONE
+
+
+@pytest.mark.anyio
 @virtual_time
 async def test_a_topic_that_is_followed_and_missing_is_looked_for_every_ten_seconds_and_warned_about_once_an_hour(
     caplog: pytest.LogCaptureFixture,
