@@ -10,6 +10,7 @@ from ..cluster.retry import Deadline
 from ..errors import BrokerError, KafkaError, RequestTimeout
 from ..event_log import EventLog, TroubleLog
 from ..group.group_offsets import NOT_ENTITLED, GroupOffsets
+from ..group.membership import GroupState
 from ..types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from .offset_commits import report_commit
 from .recreated_topics import is_of_old_topic
@@ -28,6 +29,8 @@ _SOON: Final = 1 / 8
 """The first interval after an assignment, as a fraction of the configured one; intervals then double up to it."""
 _SILENT: Final = 0.2
 """The seconds after which an unanswered commit makes the next commit use a new connection."""
+_JOINS: Final = (GroupState.JOINING, GroupState.ASSIGNING, GroupState.SYNCING)
+"""The states in which a rebalance may have begun a generation that this member does not know yet."""
 
 
 class AutoCommit:
@@ -72,8 +75,23 @@ class AutoCommit:
             due = now() + interval
             await self.commit_finished(within=self._cluster.config.default_api_timeout_ms / 1000)
 
-    async def commit_finished(self, *, within: float) -> None:
+    async def commit_last(self, *, within: float) -> None:
+        """Commit as :meth:`commit_finished` before partitions are revoked.
+
+        If the coordinator refuses that, since a rebalance was between JoinGroup and SyncGroup, commit once more when
+        the member has joined.
+        """
+        driver, deadline = self.driver, self._cluster.deadline(within)
+        if await self.commit_finished(within=within) or driver is None:
+            return
+        with anyio.move_on_after(deadline.left(self._cluster.runtime.now())):
+            await driver.until(lambda: driver.machine.state not in _JOINS)
+        await self.commit_finished(within=deadline.left(self._cluster.runtime.now()))
+
+    async def commit_finished(self, *, within: float) -> bool:
         """Commit the offsets of the records that were finished since the last call, within ``within`` seconds.
+
+        Return False if the coordinator has refused the commit because of a rebalance, or after it.
 
         If the coordinator does not respond in time, a retry sends the newest finished offsets. The coordinator may only
         be waiting for its replicas; but if this process were killed before the response, newer offsets would be lost.
@@ -84,7 +102,7 @@ class AutoCommit:
             await self._offsets.acquire(deadline)
         except RequestTimeout as error:
             self._failed(self._group, error)
-            return
+            return True
         group = self._group
         try:
             if driver is None or driver.machine.is_member:
@@ -96,10 +114,11 @@ class AutoCommit:
                 error = driver.explained(group, error)
             if driver is not None and isinstance(error, BrokerError) and error.code in NOT_ENTITLED:
                 driver.commit_refused(group, error)
-            else:
-                self._failed(group, error)
+                return False
+            self._failed(group, error)
         finally:
             self._offsets.release()
+        return True
 
     @property
     def _group(self) -> GroupMetadata:

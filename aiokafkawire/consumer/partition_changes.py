@@ -217,7 +217,7 @@ class PartitionChanges:
                 return
         try:
             if self._auto_commit is not None:
-                await self._auto_commit.commit_finished(within=self.commit_timeout)
+                await self._auto_commit.commit_last(within=self.commit_timeout)
             await self._call_listener(self._topics.listeners.on_revoked, partitions)
         finally:  # also if the commit or the listener is cut off in the middle, as close() and unsubscribe() do
             self._drop(partitions, reason)

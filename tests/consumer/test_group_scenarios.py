@@ -424,6 +424,25 @@ def test_a_static_member_that_has_rejoined_is_not_told_that_another_consumer_has
         assert one.errors == []
 
 
+def test_a_member_that_leaves_between_join_and_sync_commits_what_it_has_read() -> None:
+    @in_a_group()
+    async def _(life: Life) -> None:
+        steady: dict[str, Any] = {"partition_assignment_strategy": COOPERATIVE, "auto_offset_reset": "earliest"}
+        steady["auto_commit_interval_ms"] = 3_600_000
+        one = await life.join("one", **steady)
+        await life.under_way()
+        async with anyio.create_task_group() as tasks, life.broker.hold(ApiKey.SYNC_GROUP) as held:
+            two = await life.join("two", **steady)
+            await held.arrived(2)
+            await life.all_read()
+            life.broker.requests.clear()
+            tasks.start_soon(one.close)
+            await life.broker.requests.wait_for(ApiKey.OFFSET_COMMIT)
+        await life.settled(two)
+        await life.readers.until(lambda: {record.partition for record in two.records} == set(range(COUNT)))
+        assert life.once()
+
+
 async def _commit_in_vain(reader: Reader) -> None:
     """Commit what the group is about to take away."""
     with pytest.raises(CommitFailed, match="UnknownMemberId"):
