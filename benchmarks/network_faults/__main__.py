@@ -34,13 +34,14 @@ from benchmarks.network_faults.schedule import Network, duration
 from benchmarks.progress import tell
 from benchmarks.recovery.command_line import exit_status, figures, new_parser, parse
 from benchmarks.recovery.report import markdown, write_into
-from benchmarks.recovery.run import Load, Row, Run
+from benchmarks.recovery.run import Load, Row, Run, pooled
 
 _EPILOG: Final = """\
 examples, each after `python -m benchmarks.network_faults`:
                                          all kinds, all clients
   --clients ours --kinds cut,half-open   some
   --faults 9 --kinds loss-30             many of one kind
+  --runs 4 --kinds slow                  the same in four runs, since much of a run depends on its connections
   --json FILE --docs docs                keep the figures, and write the tables and the picture of docs/faults.md
   --show FILE --docs docs                write them again
 """
@@ -50,6 +51,7 @@ _MOVES: Final = 20
 
 def main() -> int:
     parser = new_parser("benchmarks.network_faults", __doc__, _EPILOG, KINDS, faults=3)
+    parser.add_argument("--runs", type=positive, default=1, help="of each kind; their faults count together (1)")
     parser.add_argument("--at-once", type=positive, default=2, help="kinds that run at the same time (2)")
     parser.add_argument("--seed", type=int, default=1, help="of what the links lose (1)")
     parser.add_argument("--docs", type=Path, metavar="FOLDER", help="write the tables into its faults.md, and the plot")
@@ -68,7 +70,8 @@ def _measure(options: argparse.Namespace) -> tuple[dict[str, str], list[Row]]:
     about = describe(sys.argv) | {
         "kafka": f"Apache Kafka {NEWEST}: a controller and three brokers; replication.factor 3, min.insync.replicas 2",
         "load": f"{options.rate} records/s of {options.value_size} bytes for each producer and each reader, "
-        f"{options.faults} faults of each kind, {options.at_once} kinds at once, {options.loop}",
+        f"{options.faults * options.runs} faults of each kind in {options.runs} runs, {options.at_once} runs at once, "
+        f"{options.loop}",
     }
     resolve(NEWEST)  # Maven needs the network that this process leaves
     enter_network_of_brokers(_MOVES)
@@ -88,11 +91,12 @@ def _run_all(cluster: KafkaCluster, options: argparse.Namespace) -> list[Row]:
     load = Load(options.rate, options.value_size, options.loop)
     free: SimpleQueue[Network] = SimpleQueue()
 
-    def run(name: str) -> list[Row]:
+    def run(name: str, number: int) -> list[Row]:
         network, kind = free.get(), KINDS[name]
+        named = f"{name}-{number}" if options.runs > 1 else name
         within = {client: link.within() for client, link in network.links.items()}
         try:
-            with Run(name, kind.title, cluster, within, load, cluster.outside_bootstrap) as one:
+            with Run(named, kind.title, cluster, within, load, cluster.outside_bootstrap) as one:
                 network.calm(kind)
                 return one.rows(
                     duration(kind, options.faults), lambda topics, news: network.run(kind, options.faults, topics, news)
@@ -108,14 +112,16 @@ def _run_all(cluster: KafkaCluster, options: argparse.Namespace) -> list[Row]:
                 client: stack.enter_context(ClientNetwork(next(numbers), options.seed)) for client in options.clients
             }
             free.put(Network(cluster, links))
-        alone = [name for name in options.kinds if KINDS[name].kills]
-        found: dict[str, list[Row]] = {}
+        wanted = [(name, number) for name in options.kinds for number in range(1, options.runs + 1)]
+        alone = [one for one in wanted if KINDS[one[0]].kills]
+        found: dict[tuple[str, int], list[Row]] = {}
         with ThreadPoolExecutor(options.at_once) as pool:
             # The longest first, so that all end at about the same time.
-            together = sorted(set(options.kinds) - set(alone), key=lambda name: -duration(KINDS[name], options.faults))
-            found |= zip(together, pool.map(run, together), strict=True)
-        found |= {name: run(name) for name in alone}
-    return [row for name in options.kinds for row in found[name]]
+            together = sorted(set(wanted) - set(alone), key=lambda one: -duration(KINDS[one[0]], options.faults))
+            found |= zip(together, pool.map(lambda one: run(*one), together), strict=True)
+        found |= {one: run(*one) for one in alone}
+    every = range(1, options.runs + 1)
+    return [row | {"kind": name} for name in options.kinds for row in pooled([found[name, number] for number in every])]
 
 
 if __name__ == "__main__":

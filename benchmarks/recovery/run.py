@@ -41,8 +41,9 @@ class Load:
 class Run:
     """The programs of one kind of fault. Everything ends with the ``with`` block.
 
-    `within` has the beginning of a command that runs the programs of a client, for each, and `bootstrap` where they
-    find the brokers, if not where this program does.
+    `name` is the kind's, with the number of the run if there are several: topics have it in their names. `within` has
+    the beginning of a command that runs the programs of a client, for each, and `bootstrap` where they find the
+    brokers, if not where this program does.
     """
 
     def __init__(
@@ -183,6 +184,21 @@ class Run:
     def _row(self, client: str, role: str, passed: Sequence[Passed], windows: Sequence[Window]) -> Row:
         found = [asdict(recovery(passed, window)) for window in windows]
         return {"kind": self._name, "title": self._title, "client": client, "role": role, "faults": found}
+
+
+def pooled(runs: Sequence[Sequence[Row]]) -> list[Row]:
+    """Return the rows of several runs of one kind as if it were one run: all their faults, and the sums of counts."""
+    return [_pooled(rows) for rows in zip(*runs, strict=True)]
+
+
+def _pooled(rows: Sequence[Row]) -> Row:
+    lists = {name: [one for row in rows for one in row[name]] for name in ("faults", "problems")}
+    counts = {name: sum(row[name] or 0 for row in rows) for name in ("records", "failed", "wrong", "log_lines")}
+    by_name: Row = {name: Counter() for name in ("wrongs", "errors", "logged")}
+    for row in rows:
+        for name, found in by_name.items():
+            found.update(row[name])
+    return rows[0] | lists | counts | by_name
 
 
 class _Quiet(Progress):

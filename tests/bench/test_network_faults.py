@@ -22,6 +22,7 @@ from benchmarks.network_faults.plot import picture
 from benchmarks.network_faults.schedule import duration
 from benchmarks.recovery.judge import Passed, Recovery, reader_wrongs, recovery, summary
 from benchmarks.recovery.report import markdown, marks, render, write_into
+from benchmarks.recovery.run import pooled
 from benchmarks.recovery.windows import Window
 
 WINDOW = Window(began=10.0, healed=18.0, until=30.0)
@@ -158,6 +159,16 @@ def test_a_report_has_a_line_for_each_role_of_each_client() -> None:
     assert [one[:3] for one in cells] == [["nothing passes", "ours", "12.0 [12.0] (1 not at all)"]] * 2
     assert "cut, ours, reader: NOT ENDED WELL: it hung" in text
     assert "cut, ours, producer: WRONG: 1 out_of_order" in text
+
+
+def test_several_runs_are_reported_as_one() -> None:
+    other = ROW | {"faults": [{"first": 1.0, "caught_up": 2.0, "gap": 1.0, "limit": 12.0}], "log_lines": None}
+    (row,) = pooled([[ROW | {"logged": {"a": 1}}], [other | {"logged": {"a": 2, "b": 1}}]])
+    assert row["kind"] == "cut"
+    assert [one["first"] for one in row["faults"]] == [None, 1.0]
+    assert (row["records"], row["wrong"], row["log_lines"]) == (4_000, 2, 4)
+    assert (row["wrongs"], row["errors"]) == ({"out_of_order": 2}, {"ConnectionLost": 6})
+    assert row["logged"] == {"a": 3, "b": 1}
 
 
 ABOUT = {
