@@ -27,7 +27,7 @@ class TopicsInUse:
         self._used: dict[str, float] = {}
         self._kept: list[Names] = []
         self._followed: list[Names] = []
-        # The topics that a broker knows, but whose partitions it cannot tell yet.
+        # The topics that a broker knows, but whose partitions it does not know yet.
         self._unready: set[str] = set()
 
     def track(self, topics: Iterable[str], now: float) -> bool:

@@ -140,7 +140,7 @@ class MembershipDriver:
         """Return the error of a commit under ``group`` as it concerns this member.
 
         FENCED_INSTANCE_ID says that another member id has the ``group_instance_id``. If that is this member's own new
-        id, since it has rejoined or is about to, the membership ``group`` has ended, and nobody has taken it over.
+        id, since it has rejoined or is about to, ``group`` has ended, and no other consumer has the name.
         """
         machine = self.machine
         if not isinstance(error, FencedInstanceId) or isinstance(machine.error, FencedInstanceId):

@@ -38,6 +38,7 @@ WEIGHTS: Final[Mapping[str, int]] = {
     "share": 2,
     "share_process": 1,
     "recreated": 2,
+    "subscriptions": 2,
     "rolling": 2,
     "admin": 2,
 }

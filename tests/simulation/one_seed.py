@@ -8,7 +8,19 @@ from typing import Any, NamedTuple
 from aiokafkawire.testing.simulation import Run
 from aiokafkawire.testing.virtual.study import Study, studying
 
-from . import admin, groups, process, processing, recreated, rolling, scenario, share, share_process, transactions
+from . import (
+    admin,
+    groups,
+    process,
+    processing,
+    recreated,
+    rolling,
+    scenario,
+    share,
+    share_process,
+    subscriptions,
+    transactions,
+)
 from .quick_loop import quick_loop
 
 __all__ = ("RUN", "TOLD", "Outcome", "replay", "run_seed")
@@ -27,6 +39,7 @@ RUN: Mapping[str, Callable[..., Run[Any]]] = {
     "share": share.run,
     "share_process": share_process.run,
     "recreated": recreated.run,
+    "subscriptions": subscriptions.run,
     "rolling": rolling.run,
     "admin": admin.run,
 }
@@ -44,6 +57,7 @@ TOLD: Mapping[str, Callable[[Run[Any]], str]] = {
     "share": share.told,
     "share_process": share_process.told,
     "recreated": recreated.told,
+    "subscriptions": subscriptions.told,
     "rolling": rolling.told,
     "admin": admin.told,
 }

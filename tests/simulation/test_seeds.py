@@ -12,6 +12,7 @@ from simulation import (
     scenario,
     share,
     share_process,
+    subscriptions,
     transactions,
 )
 from support.examples import seeds
@@ -27,6 +28,7 @@ TRANSFORMS = seeds((7, 3, 0), 1)
 SHARE = seeds(range(3), 2)
 SHARE_PROCESS = seeds((2, 5, 7), 2)
 RECREATED = seeds(range(4), 2)
+SUBSCRIPTIONS = seeds(range(4), 2)
 ROLLING = seeds((0, 1, 2, 3), 1)
 ADMIN = seeds(range(40), 5)
 # `nox -s simulate` runs more.
@@ -127,6 +129,14 @@ def test_every_record_of_a_share_group_is_handled_or_a_dead_letter_before_it_is_
     done = share_process.run(seed)
     print(share_process.told(done))
     assert done.value.handled
+
+
+@pytest.mark.parametrize("seed", SUBSCRIPTIONS)
+def test_every_record_of_a_changing_subscription_is_read_and_none_that_is_paused(seed: int) -> None:
+    done = subscriptions.run(seed)
+    print(subscriptions.told(done))
+    assert done.value.read
+    assert done.value.changes > done.value.members
 
 
 @pytest.mark.parametrize("seed", RECREATED)

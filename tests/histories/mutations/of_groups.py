@@ -23,7 +23,7 @@ GROUPS = (
         "no commit before a revocation",
         "what is finished when a partition is given up in order is committed",
         "consumer.partition_changes",
-        "            await self._auto_commit.commit_finished(within=self.commit_timeout)\n",
+        "            await self._auto_commit.commit_last(within=self.commit_timeout)\n",
         "            pass\n",
         "orderly_groups",
     ),
@@ -200,5 +200,13 @@ GROUPS = (
         "        ids, latest = _topic_ids(self._cluster, given, topic_ids), newer or (lambda: given)\n",
         "        ids, latest = _topic_ids(self._cluster, given), newer or (lambda: given)\n",
         "recreated",
+    ),
+    Mutation(
+        "records of a paused partition are handed out",
+        "poll() returns no record of a partition that is paused",
+        "consumer.record_iteration",
+        "        if state.paused or state.withheld or state.has_reached_end:\n",
+        "        if state.withheld or state.has_reached_end:\n",
+        "subscriptions",
     ),
 )
