@@ -190,7 +190,8 @@ class Transaction(Generic[K, V]):
             UsageError: no transaction is open, or offsets were given without a group.
             CommitFailed: the group has revoked the partitions meanwhile, or removed the consumer. The transaction can
                 only be aborted, even if this error is caught.
-            FencedInstanceId: another consumer has the same ``group_instance_id``. The transaction can only be aborted.
+            FencedInstanceId: another consumer has the same ``group_instance_id``, or this one was removed from the
+                group, and has rejoined. The transaction can only be aborted.
             KafkaError: the transaction can only be aborted, because of this error.
         """
         self._require_open()
