@@ -69,6 +69,8 @@ class Plan:
     """Seconds that a handler takes at most, unless it hangs."""
     handler_timeout: float | None
     retry_topics: tuple[RetryTopic, ...]
+    static: bool
+    """Whether each member has the ``group_instance_id`` of the members before it on its seat."""
 
     @classmethod
     def of(cls, chance: Random) -> "Plan":
@@ -87,6 +89,7 @@ class Plan:
             longest=chance.choice((0.0, 0.05, 0.5)),
             handler_timeout=chance.choice((None, 2.0)),
             retry_topics=chance.choice(((), (RetryTopic("again", 500),), _TWO_TOPICS)),
+            static=chance.random() < 0.3,
         )
 
     @property
@@ -96,13 +99,15 @@ class Plan:
         hanging = 0.0 if self.handler_timeout is None else 0.02 * self.handler_timeout
         return 4 * (self.longest + hanging + 0.01) / at_once + 0.6 / self.max_in_hand
 
-    def options(self) -> ConsumerOptions:
-        """The options of the members' consumers."""
+    def options(self, seat: str) -> ConsumerOptions:
+        """The options of the consumer of a member on this seat."""
         options = ConsumerOptions(group_id=GROUP, group_protocol=self.protocol, fetch_max_wait_ms=500)
         options["max_poll_interval_ms"] = 20_000
         if self.protocol == "classic":
             options["session_timeout_ms"] = 6_000
             options["partition_assignment_strategy"] = (self.strategy,)  # type: ignore[typeddict-item]
+        if self.static:
+            options["group_instance_id"] = seat
         return options
 
 
@@ -249,7 +254,7 @@ class _Member:
                 dead_letter_topic=DEAD,
                 drain_timeout=15,
                 stop=stop,
-                **plan.options(),
+                **plan.options(self.name.partition(".")[0]),
             )
             self.history.skipped += summary.skipped
             self.sim.note(f"{self.name}: {summary}")
