@@ -289,7 +289,9 @@ class _Play:
         check_in_the_end(history)
 
     async def _check_nobody_is_left(self) -> None:
-        """Every worker has left the group, whatever ended it."""
+        """Every worker has left the group, whatever ended it; static members stay."""
+        if self.plan.static:
+            return
         await anyio.sleep(_LEAVES_WITHIN)
         coordinator = self.sim.broker.coordinator(GROUP)
         (at,) = (address for address, node in self.sim.broker.addresses.items() if node == coordinator)

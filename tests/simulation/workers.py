@@ -49,6 +49,8 @@ class Plan:
     session_timeout_ms: int
     max_poll_interval_ms: int
     protocol: Protocol = "classic"
+    static: bool = False
+    """Whether each worker has the ``group_instance_id`` of the workers before it on its seat."""
 
     @classmethod
     def of(
@@ -58,7 +60,7 @@ class Plan:
         if protocol == "consumer":
             poll_interval = chance.choice((6_000, 10_000, 30_000))
             is_transform = transforms or chance.random() < 0.15
-            return cls(topics, is_transform, (), SESSION_TIMEOUT_MS, poll_interval, protocol)
+            return cls(topics, is_transform, (), SESSION_TIMEOUT_MS, poll_interval, protocol, chance.random() < 0.2)
         strategies: Sequence[Sequence[AssignmentStrategy]] = (("range",), ("cooperative-sticky",))
         return cls(
             topics,
@@ -66,6 +68,7 @@ class Plan:
             chance.choice(strategies),
             chance.choice((6_000, 10_000)),
             chance.choice((6_000, 10_000, 30_000)),
+            static=chance.random() < 0.2,
         )
 
 
@@ -172,6 +175,8 @@ class Worker:
             options["session_timeout_ms"] = self.plan.session_timeout_ms
             options["heartbeat_interval_ms"] = self.chance.choice((500, 2_000))
             options["partition_assignment_strategy"] = self.plan.strategies
+        if self.plan.static:
+            options["group_instance_id"] = f"seat-{self.seat}"
         options.update(self._reads())
         return options
 
