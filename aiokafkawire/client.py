@@ -179,9 +179,11 @@ class Client(MetricsPush):
         await finish(self._close)
 
     async def _close(self) -> None:
-        if self._cluster.config.enable_metrics_push:
-            await self._cluster.telemetry.terminate()
-        await self._cluster.close()
+        try:
+            if self._cluster.config.enable_metrics_push:
+                await self._cluster.telemetry.terminate()
+        finally:
+            await self._cluster.close()
 
     def __del__(self) -> None:
         if getattr(self, "_state", "new") == "open":

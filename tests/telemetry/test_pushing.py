@@ -100,6 +100,21 @@ async def test_brokers_without_a_plugin_get_no_request_and_no_connection() -> No
         assert {one.connection for one in broker.requests} == {1}
 
 
+@pytest.mark.anyio
+async def test_a_client_whose_last_push_fails_closes_its_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Broker() as broker:
+        kafka = Client(broker.bootstrap, enable_metrics_push=True)
+        await kafka.open()
+
+        async def fail() -> None:
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(kafka._cluster.telemetry, "terminate", fail)
+        with pytest.raises(ZeroDivisionError):
+            await kafka.close()
+        assert not kafka._cluster.brokers.in_use()
+
+
 def test_the_blocking_client_pushes_too() -> None:
     with BackgroundBroker(client_telemetry=True) as broker:
         broker.create_topic("flights")
