@@ -379,7 +379,8 @@ async def test_strange_requests_do_not_end_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "status"), [("//[", b"400"), (f"/subjects/a/versions/{'9' * 5000}", b"422"), ("//a/subjects?x=[", b"200")]
+    ("target", "status"),
+    [("//[", b"400"), (f"/subjects/a/versions/{'9' * 5000}", b"422"), ("//a/subjects?x=[", b"200")],
 )
 async def test_strange_targets_do_not_end_it(target: str, status: bytes) -> None:
     async with SchemaRegistryServer() as server:
