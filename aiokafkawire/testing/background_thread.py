@@ -6,6 +6,7 @@ from inspect import isawaitable
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, overload
 
+import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 __all__ = ("BackgroundThread",)
@@ -37,17 +38,27 @@ class BackgroundThread(Generic[S]):
     def do(self, function: Callable[[S], Any]) -> Any:
         """Call ``function`` with the broker or the tap, on its thread, and return the result; it may be async.
 
+        Ctrl-C, or another exception of a signal handler, cancels an async function: the end of the context would wait
+        for it.
+
         Raises:
             RuntimeError: the context is not open.
         """
-        if self._portal is None:
+        portal = self._portal
+        if portal is None:
             raise RuntimeError(f"this {self._name} is not open: use it as a context manager")
+        scope = portal.call(anyio.CancelScope)
 
         async def call() -> Any:
-            found = function(self._target)
-            return await found if isawaitable(found) else found
+            with scope:
+                found = function(self._target)
+                return await found if isawaitable(found) else found
 
-        return self._portal.call(call)
+        try:
+            return portal.call(call)
+        except BaseException:
+            portal.call(scope.cancel)
+            raise
 
     def __enter__(self) -> Self:
         if self._portal is not None:

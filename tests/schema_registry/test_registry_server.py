@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 
@@ -375,6 +376,18 @@ async def test_strange_requests_do_not_end_it() -> None:
         assert (await client.head("/subjects")).status_code == 405
         assert (await client.post("/subjects/a/versions", content=endless)).status_code == 422
         assert (await client.get("/subjects")).json() == []
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [("//[", b"400"), (f"/subjects/a/versions/{'9' * 5000}", b"422"), ("//a/subjects?x=[", b"200")],
+)
+async def test_strange_targets_do_not_end_it(target: str, status: bytes) -> None:
+    async with SchemaRegistryServer() as server:
+        for _ in range(2):
+            async with await anyio.connect_tcp("127.0.0.1", int(server.url.rpartition(":")[2])) as stream:
+                await stream.send(f"GET {target} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+                assert (await stream.receive()).split()[1] == status
 
 
 def test_an_address_of_ipv6_is_in_brackets_in_the_url() -> None:

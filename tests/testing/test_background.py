@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import anyio
 import pytest
+from anyio.from_thread import BlockingPortal
 from support.patience import SOON
 
 from aiokafkawire import blocking
@@ -72,6 +75,40 @@ def test_it_is_steered() -> None:
         with pytest.raises(TypeError, match="a broker's id must be an integer, got '1'"):
             broker.stop_node("1")  # type: ignore[arg-type]
         assert broker.faults == []
+
+
+class Interrupted(BaseException):
+    """What a signal handler raises, as Ctrl-C or the time limit of a test does."""
+
+
+def test_a_call_that_is_interrupted_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the context would wait for it at its end, in the teardown of a fixture for ever."""
+    began, ended = threading.Event(), threading.Event()
+
+    async def wait_for_ever(_: Broker) -> None:
+        try:
+            began.set()
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+
+    call = BlockingPortal.call
+
+    def interrupted(portal: BlockingPortal, function: Callable[..., Any], *args: Any) -> Any:
+        """Call the function; the caller is interrupted when it has begun."""
+        if function.__name__ != "call":
+            return call(portal, function, *args)
+        threads.submit(call, portal, function)
+        assert began.wait(SOON)
+        raise Interrupted
+
+    with ThreadPoolExecutor() as threads, BackgroundBroker() as broker:
+        with monkeypatch.context() as patch:
+            patch.setattr(BlockingPortal, "call", interrupted)
+            with pytest.raises(Interrupted):
+                broker.do(wait_for_ever)
+        assert ended.wait(SOON)
+        assert broker.do(lambda one: one.node_ids) == [1]
 
 
 def test_it_has_whatever_a_broker_has() -> None:

@@ -11,7 +11,13 @@ from support.virtual_time import virtual_time
 
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.protocol.messages.group_admin import ListGroupsRequest
-from aiokafkawire.protocol.messages.metadata import DescribeClusterRequest, MetadataRequest, MetadataRequestTopic
+from aiokafkawire.protocol.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    MetadataRequest,
+    MetadataRequestTopic,
+    TopicRequest,
+)
 from aiokafkawire.protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.cluster.api_error import ApiError
@@ -253,6 +259,10 @@ async def test_a_partition_without_leader() -> None:
             assert (ErrorCode(partition.error_code), partition.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
             assert partition.replica_nodes == ([] if version == 0 else [1])
             assert partition.isr_nodes == []
+        # Kafka's DescribeTopicPartitions has no error for it.
+        described = await other.ask(DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")]), 0)
+        (found,) = described.topics[0].partitions
+        assert (found.error_code, found.leader_id, found.offline_replicas) == (ErrorCode.NONE, -1, [1])
         answer = await other.produce("t", batch_of(b"a"))
         assert (error(answer), answer.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
         await broker.start_node(1)

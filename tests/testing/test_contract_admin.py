@@ -218,8 +218,8 @@ async def test_compacted_topics_keep_their_records(kafka: Kafka, client: RawClie
 async def test_internal_topics_keep_their_records(kafka: Kafka, client: RawClient) -> None:
     await client.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["group"]), 4)
     await kafka.described(client, "__consumer_offsets")
-    assert await delete(client, ("__consumer_offsets", [(0, 0)])) == {
-        "__consumer_offsets": {0: (-1, "INVALID_TOPIC_EXCEPTION")}
+    assert await delete(client, ("__consumer_offsets", [(0, 0), (99, 0)])) == {
+        "__consumer_offsets": {0: (-1, "INVALID_TOPIC_EXCEPTION"), 99: (-1, "UNKNOWN_TOPIC_OR_PARTITION")}
     }
 
 

@@ -98,6 +98,18 @@ async def test_errors_of_a_look_up(client: RawClient, name: str) -> None:
     assert (await look_up(client, name, LATEST, epoch=0)).error_code == 0
 
 
+async def test_a_topic_asked_for_twice_has_one_answer(client: RawClient, name: str) -> None:
+    one, other = (ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in (0, 99))
+    topics = [ListOffsetsTopic(name=name, partitions=partitions) for partitions in ([one], [one, other], [])]
+    (topic,) = (await client.ask(ListOffsetsRequest(replica_id=-1, topics=topics), 11)).topics
+    assert {each.partition_index: ErrorCode(each.error_code).name for each in topic.partitions} == {
+        0: "INVALID_REQUEST",
+        99: "UNKNOWN_TOPIC_OR_PARTITION",
+    }
+    nothing = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[])])
+    assert (await client.ask(nothing, 11)).topics == []
+
+
 async def test_a_partition_asked_for_twice_is_refused(client: RawClient, name: str) -> None:
     asked = [ListOffsetsPartition(partition_index=0, timestamp=LATEST) for _ in range(2)]
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=asked)])

@@ -177,6 +177,7 @@ async def test_topics_that_do_not_exist(new: New) -> None:
         ({"subscribed_topic_names": []}, ErrorCode.INVALID_REQUEST, NO_TOPICS),
         ({"member_id": ""}, ErrorCode.INVALID_REQUEST, None),
         ({"member_id": "x" * 37}, ErrorCode.INVALID_REQUEST, None),
+        ({"member_id": " "}, ErrorCode.INVALID_REQUEST, "MemberId can't be empty."),
         ({"rack_id": ""}, ErrorCode.INVALID_REQUEST, "RackId can't be empty."),
         ({"group_id": ""}, ErrorCode.INVALID_REQUEST, "GroupId can't be empty."),
     ],
@@ -185,6 +186,18 @@ async def test_wrong_heartbeats(new: New, fields: dict[str, Any], code: ErrorCod
     member = await new()
     fields = {"subscribed_topic_names": ["t"], **fields}
     assert error(await member.heartbeat(**fields)) == (code, message)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"member_id": ""}, None),
+        ({"rack_id": " "}, "RackId can't be empty."),
+        ({"group_id": " "}, "GroupId can't be empty."),
+    ],
+)
+async def test_wrong_heartbeats_of_leavers(new: New, fields: dict[str, Any], message: str | None) -> None:
+    assert error(await (await new()).heartbeat(epoch=-1, **fields)) == (ErrorCode.INVALID_REQUEST, message)
 
 
 async def test_groups_and_members_that_do_not_exist(

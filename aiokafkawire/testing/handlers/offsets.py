@@ -54,21 +54,23 @@ _NEVER: Final = 2**15
 
 async def list_offsets(call: ServerCall, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """Return each partition's offset for the requested timestamp or :class:`OffsetName`; -1 if there is none."""
-    topics = []
+    times = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
+    topics: dict[str, dict[int, ListOffsetsPartition]] = {}
     for topic in request.topics:
-        times = Counter(asked.partition_index for asked in topic.partitions)
-        answers = []
-        for asked in {asked.partition_index: asked for asked in topic.partitions}.values():
+        for asked in topic.partitions:
+            topics.setdefault(topic.name, {})[asked.partition_index] = asked
+    answers: dict[str, list[ListOffsetsPartitionResponse]] = {name: [] for name in topics}
+    for name, partitions in topics.items():
+        for index, asked in partitions.items():
             try:
-                if times[asked.partition_index] > 1:
+                if times[name, index] > 1:
                     raise ApiError(ErrorCode.INVALID_REQUEST)
-                answers.append(_found(call, topic.name, asked, request))
+                answers[name].append(_found(call, name, asked, request))
             except ApiError as refused:
-                answers.append(
-                    ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=refused.code)
-                )
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-    return ListOffsetsResponse(topics=topics)
+                answers[name].append(ListOffsetsPartitionResponse(partition_index=index, error_code=refused.code))
+    return ListOffsetsResponse(
+        topics=[ListOffsetsTopicResponse(name=name, partitions=found) for name, found in answers.items()]
+    )
 
 
 async def offset_for_leader_epoch(

@@ -23,7 +23,7 @@ from ...protocol.messages.topics import (
 )
 from ...protocol.primitives import ZERO_UUID
 from ..cluster.api_error import ApiError
-from ..cluster.replicas import NO_LEADER, HostedPartition
+from ..cluster.replicas import HostedPartition
 from ..cluster.topics import MOST_PARTITIONS, HostedTopic, invalid_name
 from ..serving.call import ServerCall
 from .constants import NO_OPERATIONS, TOPIC_OPERATIONS
@@ -93,10 +93,11 @@ def _deleted(call: ServerCall, name: str, index: int, offset: int) -> DeleteReco
 
 
 def _delete(call: ServerCall, name: str, index: int, offset: int) -> int:
+    partition = call.cluster.topics.partition(name, index)
     topic = call.cluster.topics.get(name)
     if topic is not None and topic.is_internal:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    partition = call.node.led(name, index)
+    partition.check_leader(call.node.node_id)
     if topic is not None and topic.config("cleanup.policy") == "compact":
         raise ApiError(ErrorCode.POLICY_VIOLATION)
     log = partition.log
@@ -175,7 +176,7 @@ def _described(topic: HostedTopic, first: int, end: int) -> DescribeTopicPartiti
 
 def _partition(partition: HostedPartition) -> DescribeTopicPartitionsResponsePartition:
     return DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.leader == NO_LEADER else ErrorCode.NONE,
+        error_code=ErrorCode.NONE,  # without a leader, too, unlike in Metadata
         partition_index=partition.index,
         leader_id=partition.leader,
         leader_epoch=partition.leader_epoch,

@@ -21,7 +21,7 @@ from ..cluster.state import OFFSETS_TOPIC
 from ..serving.call import ServerCall
 from ..share.assignor import SharedPartition
 from ..share.share_group import ShareGroup, ShareGroupMember
-from ..share.share_groups import LEAVE_EPOCH
+from ..share.share_groups import LEAVE_EPOCH, check_heartbeat
 from .constants import GROUP_OPERATIONS, SHARE_GROUPS_SINCE
 
 __all__ = ("check_share_coordinator", "check_share_version", "share_group_describe", "share_group_heartbeat")
@@ -52,8 +52,8 @@ def check_share_coordinator(call: ServerCall, group_id: str) -> None:
 async def share_group_heartbeat(call: ServerCall, request: ShareGroupHeartbeatRequest) -> ShareGroupHeartbeatResponse:
     """Let a member join a share group, stay in it or leave it."""
     try:
-        if not request.group_id:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "GroupId can't be empty.")
+        check_share_version(call)
+        check_heartbeat(request)
         check_share_coordinator(call, request.group_id)
         call.cluster.check_group_writable(request.group_id)
         if request.member_epoch == LEAVE_EPOCH:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from typing import Any, Final
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 import attrs
 
@@ -32,13 +32,20 @@ class RegistryRequest:
     body: bytes = attrs.field(default=b"", repr=False)
 
     @property
+    def _url(self) -> SplitResult:
+        try:
+            return urlsplit(self.target)
+        except ValueError:
+            raise RegistryRefusal(400, "HTTP 400 Bad Request") from None
+
+    @property
     def path(self) -> tuple[str, ...]:
         """The parts of the path."""
-        return tuple(unquote(part) for part in urlsplit(self.target).path.split("/") if part)
+        return tuple(unquote(part) for part in self._url.path.split("/") if part)
 
     def parameter(self, name: str, default: str = "") -> str:
         """Return a parameter of the query."""
-        return parse_qs(urlsplit(self.target).query).get(name, [default])[-1]
+        return parse_qs(self._url.query).get(name, [default])[-1]
 
     def flag(self, name: str) -> bool:
         """Return a parameter that is true or false."""

@@ -24,6 +24,7 @@ LEVELS: Final = (
 )
 MODES: Final = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT")
 _ID: Final = re.compile(r"-?[0-9]{1,10}")
+_VERSION: Final = re.compile(r"[0-9]{1,10}")
 _MAX_VERSION: Final = 2**31 - 1
 
 
@@ -268,7 +269,7 @@ class SubjectStore:
 def _parse_version(version: str) -> int | None:
     if version in ("latest", "-1"):
         return None
-    if not version.isascii() or not version.isdigit() or not 1 <= int(version) <= _MAX_VERSION:
+    if not _VERSION.fullmatch(version) or not 1 <= int(version) <= _MAX_VERSION:
         raise RegistryRefusal(
             42202,
             f"The specified version '{version}' is not a valid version id. Allowed values are between [1, 2^31-1] and "

@@ -12,7 +12,7 @@ from ..groups.release_rules import ReleaseRules
 from .share_group import ShareGroup, ShareGroupMember
 from .topic_partitions import SubscribedTopic
 
-__all__ = ("JOIN_EPOCH", "LEAVE_EPOCH", "ShareGroups")
+__all__ = ("JOIN_EPOCH", "LEAVE_EPOCH", "ShareGroups", "check_heartbeat")
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
@@ -134,13 +134,12 @@ class ShareGroups:
         A member gets its assignment if that has changed, or if it sends its subscription, as after a lost response.
 
         Raises:
-            ApiError: INVALID_REQUEST, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
-                FENCED_MEMBER_EPOCH.
+            ApiError: GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
         """
-        _check(request)
         joins = request.member_epoch == JOIN_EPOCH
         group = self.make(request.group_id) if joins else self.get(request.group_id, "Share group")
-        member = self._member(group, request.member_id, joins=joins)
+        self._check_room(group, request.member_id)
+        member = _member(group, request.member_id, joins=joins)
         member.check_epoch(request.member_epoch)
         group.members[member.member_id] = member
         member.client_id, member.client_host = client_id, client_host
@@ -159,20 +158,13 @@ class ShareGroups:
     def leave(self, group_id: str, member_id: str) -> None:
         """Remove a member. Raises ApiError: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID."""
         group = self.get(group_id)
-        self._remove(group, self._member(group, member_id, joins=False))
+        self._remove(group, _member(group, member_id, joins=False))
 
-    def _member(self, group: ShareGroup, member_id: str, *, joins: bool) -> ShareGroupMember:
-        member = group.members.get(member_id)
-        if member is not None:
-            return member
+    def _check_room(self, group: ShareGroup, member_id: str) -> None:
         most = int(self._configs.synonyms("group.share.max.size")[0].value or 0)
-        if len(group.members) >= most:
+        if member_id not in group.members and len(group.members) >= most:
             message = f"The share group has reached its maximum capacity of {most} members."
             raise ApiError(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
-        if not joins:
-            message = f"Member {member_id} is not a member of group {group.group_id}."
-            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, message)
-        return ShareGroupMember(member_id)
 
     def _assign(self, group: ShareGroup) -> None:
         """Make an assignment for a new epoch, unless the last one is too young."""
@@ -203,11 +195,30 @@ class ShareGroups:
             self._remove(group, member)
 
 
-def _check(request: ShareGroupHeartbeatRequest) -> None:
+def _member(group: ShareGroup, member_id: str, *, joins: bool) -> ShareGroupMember:
+    member = group.members.get(member_id)
+    if member is not None:
+        return member
+    if not joins:
+        message = f"Member {member_id} is not a member of group {group.group_id}."
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, message)
+    return ShareGroupMember(member_id)
+
+
+def check_heartbeat(request: ShareGroupHeartbeatRequest) -> None:
+    """Check the fields of a heartbeat, which every broker checks, whichever group it coordinates.
+
+    Raises:
+        ApiError: INVALID_REQUEST.
+    """
     message = None
     if not request.member_id or len(request.member_id) > _LONGEST_ID:
         raise ApiError(ErrorCode.INVALID_REQUEST)
-    if request.rack_id is not None and not request.rack_id.strip():
+    if not request.member_id.strip():
+        message = "MemberId can't be empty."
+    elif not request.group_id.strip():
+        message = "GroupId can't be empty."
+    elif request.rack_id is not None and not request.rack_id.strip():
         message = "RackId can't be empty."
     elif request.member_epoch < LEAVE_EPOCH:
         message = "MemberEpoch is invalid."

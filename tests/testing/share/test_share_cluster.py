@@ -369,6 +369,16 @@ async def test_a_group_is_full(broker: Broker, member: Reach) -> None:
     for number in range(200):
         assert not (await one.heartbeat("t", epoch=0, member_id=str(number))).error_code
     assert (await one.heartbeat("t", epoch=0)).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert (await one.leave()).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@three
+async def test_wrong_heartbeats_are_refused_by_every_broker(broker: Broker) -> None:
+    other = next(node for node in broker.node_ids if node != broker.coordinator(GROUP))
+    async with await reach(broker, other) as client:
+        one = ShareMember(client, GROUP)
+        assert (await one.heartbeat("t")).error_code == ErrorCode.NOT_COORDINATOR
+        assert (await one.heartbeat("t", rack_id="")).error_code == ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize("settings", [{"clock": lambda: int(anyio.current_time() * 1000)}])
