@@ -38,8 +38,8 @@ class PartitionHealth:
     answered: float | None
     """When the broker last responded to a fetch."""
     silent: bool
-    """Whether the broker's last response to a fetch, or the first fetch without any response, is older than a fetch may
-    take: ``fetch_max_wait_ms`` plus 5 s."""
+    """Whether the broker leaves a fetch unanswered for longer than one may take: ``fetch_max_wait_ms`` plus 5 s. It gets
+    none while the user has unread records of it."""
     trouble: str | None
     """The last error of the partition, if it persists."""
 
@@ -215,7 +215,7 @@ def _why_failed(member: MemberHealth | None, fetcher: Fetcher, coordinator: "Con
 def _partition(cluster: Cluster, fetcher: Fetcher, state: PartitionState, now: float) -> PartitionHealth:
     node = select_read_replica(cluster.metadata.snapshot, state, now)
     answered = fetcher.answered.get(node.node_id) if node is not None else None
-    heard = fetcher.asked.get(node.node_id) if answered is None and node is not None else answered
+    asked = fetcher.asked.get(node.node_id) if node is not None else None
     trouble = fetcher.error_of(state.partition)
     if node is not None and isinstance(trouble, LeaderNotAvailable):
         trouble = None  # the error is outdated unless the broker repeats it
@@ -227,6 +227,6 @@ def _partition(cluster: Cluster, fetcher: Fetcher, state: PartitionState, now: f
         paused=state.paused,
         being_given_up=state.withheld,
         answered=now - answered if answered is not None else None,
-        silent=heard is not None and now - heard > fetcher.patience and not state.is_suspended,
+        silent=asked is not None and now - asked > fetcher.patience and not state.is_suspended,
         trouble=error_text(trouble),
     )
