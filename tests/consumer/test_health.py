@@ -236,3 +236,27 @@ async def _paused_for_long(sim: Simulation) -> None:
 
 def test_a_broker_is_not_silent_when_a_partition_is_resumed_after_long() -> None:
     simulate(_paused_for_long, seed=1, nodes=1)
+
+
+async def _behind_an_open_transaction(sim: Simulation) -> None:
+    sim.broker.create_topic("a", partitions=1)
+    stalls = _Stalls()
+    async with (
+        sim.client(observers=[stalls], stall_report_ms=10_000) as client,
+        client.producer(transactional_id="t") as producer,
+        client.consumer(isolation_level="read_committed") as consumer,
+    ):
+        async with producer.transaction():
+            await producer.send("a", b"1")
+            consumer.assign({A0: 0})
+            with anyio.move_on_after(40):
+                await anext(consumer)
+            health = consumer.health()
+            assert (health.stalled, health.lag, health.partitions[A0].high_watermark) == (False, 0, 1)
+            assert health.why_idle == "a-0: it has read everything up to a transaction that is open"
+        await anext(consumer)
+    assert stalls.events == []
+
+
+def test_a_reader_of_committed_records_is_well_behind_an_open_transaction() -> None:
+    simulate(_behind_an_open_transaction, seed=1, nodes=1)
