@@ -8,6 +8,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from reprlib import Repr
 from typing import Any, Final, Generic, TypeVar
 
 import attrs
@@ -113,6 +114,10 @@ _KNOWN: Final = (*_PRODUCER_METHODS, *_CONSUMER_METHODS, *_LISTENERS)
 
 _EXITS: Final = (KeyboardInterrupt, SystemExit)
 """The exceptions of interceptors that are raised. A CancelledError is not: it would end the task that calls them."""
+
+_REPR: Final = Repr()
+"""Shows interceptors, also those whose own ``__repr__`` fails."""
+_REPR.maxother = 200
 
 
 class _Chain:
@@ -254,4 +259,5 @@ def _check_names(interceptor: object) -> None:
 
 
 def _name(method: Callable[..., Any]) -> str:
-    return f"{getattr(method, '__name__', 'a method')} of the interceptor {getattr(method, '__self__', method)!r:.200}"
+    name, interceptor = getattr(method, "__name__", "a method"), getattr(method, "__self__", method)
+    return f"{name} of the interceptor {_REPR.repr_instance(interceptor, 1)}"

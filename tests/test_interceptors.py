@@ -60,6 +60,13 @@ class Broken(ProducerInterceptor):
         raise LookupError("no log")
 
 
+class Nameless(Broken):
+    """Fails even to be shown."""
+
+    def __repr__(self) -> str:
+        raise LookupError("no name")
+
+
 class Cancelling(ProducerInterceptor):
     """Raises the error of a cancelled task, as code does that waits for a cancelled future."""
 
@@ -129,6 +136,16 @@ async def test_a_cancelled_error_of_an_interceptor_delays_no_record(
     assert [result.offset for result in results] == [0, 1]
     for method in ("on_send", "on_acknowledgement", "close"):
         assert f"{method} of the interceptor" in caplog.text
+
+
+async def test_an_interceptor_that_fails_and_cannot_be_shown_stops_no_record(
+    kafka: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with kafka.producer(interceptors=[Nameless()]) as producer:
+        with anyio.fail_after(SOON):
+            assert (await producer.send("a", b"1")).offset == 0
+    for method in ("on_send", "on_acknowledgement", "close"):
+        assert f"{method} of the interceptor <Nameless instance at " in caplog.text
 
 
 async def test_auto_commits_go_on_after_a_cancelled_error_of_an_interceptor(

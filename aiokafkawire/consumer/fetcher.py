@@ -90,7 +90,7 @@ class Fetcher:
         self.answered: dict[int, float] = {}
         """When each broker last responded to a fetch, by node id."""
         self.asked: dict[int, float] = {}
-        """When each broker was first asked for records, by node id."""
+        """When each broker that has not responded since then was asked for records, by node id."""
         self._backoffs: dict[int, Backoff] = {}
         self._committed = config.isolation is IsolationLevel.READ_COMMITTED
         settings = cluster.config
@@ -272,6 +272,7 @@ class Fetcher:
             raise broker_error(response.error_code, f"{connection.broker} to Fetch")
         session.answered(session_request, response.session_id)
         now = self.answered[node_id] = self._cluster.runtime.now()
+        self.asked.pop(node_id, None)
         failed, waits, notify = self._take(
             session_request, response, session, connection.broker, FetchContext(snapshot, began, now, version)
         )

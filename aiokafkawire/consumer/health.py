@@ -38,17 +38,25 @@ class PartitionHealth:
     answered: float | None
     """When the broker last responded to a fetch."""
     silent: bool
-    """Whether the broker's last response to a fetch, or the first fetch without any response, is older than a fetch may
-    take: ``fetch_max_wait_ms`` plus 5 s."""
+    """Whether the broker leaves a fetch unanswered for longer than one may take: ``fetch_max_wait_ms`` plus 5 s. It
+    gets none while the user has unread records of it."""
     trouble: str | None
     """The last error of the partition, if it persists."""
+    committed_end: int | None = None
+    """Where the first open transaction begins, or the end of the log without one; None unless the consumer reads
+    committed records only, or while it is unknown."""
 
     @property
     def lag(self) -> int | None:
-        """The number of offsets from the position to the end of the log; None while either is unknown."""
-        if self.position is None or self.high_watermark is None:
-            return None
-        return max(0, self.high_watermark - self.position)
+        """The number of offsets from the position to the end of what may be read; None while either is unknown."""
+        end = self.high_watermark if self.committed_end is None else self.committed_end
+        return None if self.position is None or end is None else max(0, end - self.position)
+
+    @property
+    def is_behind_transaction(self) -> bool:
+        """Whether all records that are not read come after the beginning of an open transaction."""
+        end = self.high_watermark
+        return self.committed_end is not None and end is not None and end > self.committed_end and self.lag == 0
 
     @property
     def waits_for(self) -> str | None:
@@ -140,6 +148,9 @@ def why_idle(
         return "it has no partitions: the other members have them, or the topics have none", False
     if not awake:
         return "all of its partitions are paused, or are being revoked", False
+    behind = [partition for partition, health in awake.items() if health.is_behind_transaction]
+    if behind:
+        return f"{example_of(behind)}: it has read everything up to a transaction that is open", False
     return "it has read everything there is", False
 
 
@@ -153,7 +164,7 @@ def _cause(partition: TopicPartition, health: PartitionHealth) -> object:
 def _waits_together(found: Sequence[PartitionHealth]) -> str | None:
     """Return what partitions with one cause wait for; the records to fetch are those of all."""
     first, lag = found[0], sum(health.lag or 0 for health in found)
-    return attrs.evolve(first, high_watermark=(first.position or 0) + lag).waits_for
+    return attrs.evolve(first, high_watermark=(first.position or 0) + lag, committed_end=None).waits_for
 
 
 def health_snapshot(
@@ -215,7 +226,7 @@ def _why_failed(member: MemberHealth | None, fetcher: Fetcher, coordinator: "Con
 def _partition(cluster: Cluster, fetcher: Fetcher, state: PartitionState, now: float) -> PartitionHealth:
     node = select_read_replica(cluster.metadata.snapshot, state, now)
     answered = fetcher.answered.get(node.node_id) if node is not None else None
-    heard = fetcher.asked.get(node.node_id) if answered is None and node is not None else answered
+    asked = fetcher.asked.get(node.node_id) if node is not None else None
     trouble = fetcher.error_of(state.partition)
     if node is not None and isinstance(trouble, LeaderNotAvailable):
         trouble = None  # the error is outdated unless the broker repeats it
@@ -227,6 +238,7 @@ def _partition(cluster: Cluster, fetcher: Fetcher, state: PartitionState, now: f
         paused=state.paused,
         being_given_up=state.withheld,
         answered=now - answered if answered is not None else None,
-        silent=heard is not None and now - heard > fetcher.patience and not state.is_suspended,
+        silent=asked is not None and now - asked > fetcher.patience and not state.is_suspended,
         trouble=error_text(trouble),
+        committed_end=state.committed_end,
     )

@@ -1,5 +1,6 @@
 """ApplicationMetric: a metric of the application that its Kafka client pushes (KIP-1076)."""
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal
@@ -121,7 +122,10 @@ class ApplicationMetrics:
         self._failed.discard(metric)
 
     def values(self) -> Iterator[ApplicationValue]:
-        """Return the current values; leave out those whose function fails, and log each failing function once."""
+        """Return the current values; log each failing function once.
+
+        A gauge whose function fails is left out; a counter is NaN, so that it later grows from its last push.
+        """
         for metric in list(self._metrics.values()):
             value: Any = metric.value
             try:
@@ -137,8 +141,11 @@ class ApplicationMetrics:
                     message = "the metric %(metric)s is not pushed while its function fails: %(error)s"
                     text = {"metric": f"{metric.group}/{metric.name}"}
                     _log.warning(message, text=text, error=error, exc_info=error)
-                continue
-            self._failed.discard(metric)
+                if metric.kind != "counter":
+                    continue
+                value = math.nan
+            else:
+                self._failed.discard(metric)
             yield ApplicationValue(metric.name, metric.attributes, value, metric.group, metric.kind)
 
 

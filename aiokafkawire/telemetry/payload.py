@@ -103,8 +103,8 @@ class PayloadBuilder:
                 continue
             tags = [(attribute_name(tag), value) for tag, value in metric.attributes.items()]
             key = name, tuple(tags)
-            if not is_selected:
-                # Once it is requested again, it grows from the last push that had it.
+            if not is_selected or (metric.kind == "counter" and math.isnan(metric.value)):
+                # Once it is requested or known again, it grows from the last push that had it.
                 if key in self._counters:
                     kept[key] = self._counters[key]
             elif key not in found:
@@ -135,7 +135,7 @@ class PayloadBuilder:
         self, key: _Key, attributes: Mapping[str, str], metric: Measured, is_delta: bool, now_ns: int
     ) -> tuple[Point, _Counter | None]:
         name, value = key[0], metric.value
-        if metric.kind != "counter" or math.isnan(value):
+        if metric.kind != "counter":
             return Point(name, attributes, value, now_ns), None
         last = self._counters.get(key)
         if last is None:

@@ -16,6 +16,7 @@ from aiokafkawire.consumer.health import PartitionHealth, why_idle
 from aiokafkawire.errors import ErrorCode
 from aiokafkawire.group.member_health import MemberHealth
 from aiokafkawire.group.membership import GroupState
+from aiokafkawire.observe import Observer, PartitionStalled
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import Broker
 from aiokafkawire.testing.simulation import Simulation, simulate
@@ -190,3 +191,72 @@ async def _a_first_fetch_without_an_answer(sim: Simulation) -> None:
 
 def test_a_broker_that_never_answers_the_first_fetch_is_a_stall() -> None:
     simulate(_a_first_fetch_without_an_answer, seed=1, nodes=1)
+
+
+class _Stalls(Observer):
+    """Keeps the stalls that are reported."""
+
+    def __init__(self) -> None:
+        self.events: list[PartitionStalled] = []
+
+    def partition_stalled(self, event: PartitionStalled) -> None:
+        self.events.append(event)
+
+
+async def _a_user_who_takes_long(sim: Simulation) -> None:
+    """Meanwhile the broker of both partitions gets no fetch, since records of one are unread."""
+    sim.broker.create_topic("a", partitions=2)
+    stalls = _Stalls()
+    async with sim.client(observers=[stalls], stall_report_ms=10_000) as client, client.producer() as producer:
+        await producer.send_many("a", [b"1"] * 10, partition=0)
+        async with client.consumer() as consumer:
+            consumer.assign({A0: 0, A1: 0})
+            await anext(consumer)
+            await anyio.sleep(60)
+            health = consumer.health()
+            assert (health.partitions[A0].unread, health.partitions[A1].waits_for) == (True, None)
+    assert stalls.events == []
+
+
+def test_a_broker_that_gets_no_fetch_while_the_user_takes_long_is_not_silent() -> None:
+    simulate(_a_user_who_takes_long, seed=1, nodes=1)
+
+
+async def _paused_for_long(sim: Simulation) -> None:
+    sim.broker.create_topic("a", partitions=1)
+    async with sim.client() as client, client.consumer() as consumer:
+        consumer.assign({A0: 0})
+        with anyio.move_on_after(10):
+            await anext(consumer)
+        consumer.pause(A0)
+        await anyio.sleep(60)
+        consumer.resume(A0)
+        assert (consumer.health().why_idle, consumer.health().stalled) == ("it has read everything there is", False)
+
+
+def test_a_broker_is_not_silent_when_a_partition_is_resumed_after_long() -> None:
+    simulate(_paused_for_long, seed=1, nodes=1)
+
+
+async def _behind_an_open_transaction(sim: Simulation) -> None:
+    sim.broker.create_topic("a", partitions=1)
+    stalls = _Stalls()
+    async with (
+        sim.client(observers=[stalls], stall_report_ms=10_000) as client,
+        client.producer(transactional_id="t") as producer,
+        client.consumer(isolation_level="read_committed") as consumer,
+    ):
+        async with producer.transaction():
+            await producer.send("a", b"1")
+            consumer.assign({A0: 0})
+            with anyio.move_on_after(40):
+                await anext(consumer)
+            health = consumer.health()
+            assert (health.stalled, health.lag, health.partitions[A0].high_watermark) == (False, 0, 1)
+            assert health.why_idle == "a-0: it has read everything up to a transaction that is open"
+        await anext(consumer)
+    assert stalls.events == []
+
+
+def test_a_reader_of_committed_records_is_well_behind_an_open_transaction() -> None:
+    simulate(_behind_an_open_transaction, seed=1, nodes=1)

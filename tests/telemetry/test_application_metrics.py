@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from typing import Any
 
 import pytest
+from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
 from aiokafkawire.errors import UsageError
 from aiokafkawire.metrics import ApplicationMetric
 from aiokafkawire.telemetry.application_metrics import ApplicationMetrics
+from aiokafkawire.telemetry.exchange import TelemetrySubscription
+from aiokafkawire.telemetry.payload import PayloadBuilder
 
 
 def values(metrics: ApplicationMetrics) -> dict[str, float]:
@@ -89,6 +93,29 @@ def test_a_function_that_raises_a_cancellation_leaves_its_metric_out(caplog: pyt
     metrics.register(ApplicationMetric("fine", 1))
     assert values(metrics) == {"fine": 1}
     assert "the metric application/rows is not pushed" in caplog.text
+
+
+@pytest.mark.parametrize("is_delta", [True, False])
+def test_a_counter_whose_function_fails_once_counts_nothing_twice(is_delta: bool) -> None:
+    results: list[Any] = [100.0, LookupError("no database"), math.nan, 101.0]
+
+    def read() -> float:
+        result = results.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return float(result)
+
+    metrics, builder = ApplicationMetrics(), PayloadBuilder(1_000)
+    metrics.register(ApplicationMetric("sold", read, kind="counter"))
+    subscription = TelemetrySubscription(1, 1.0, (), 0, is_delta, ("*",))
+    pushed = []
+    for now in (2_000, 3_000, 4_000, 5_000):
+        payload = builder.build([*metrics.values()], subscription, {}, now)
+        builder.accepted(payload)
+        found = MetricsData.FromString(payload.metrics).resource_metrics
+        pushed += [point for each in found for point in each.scope_metrics[0].metrics[0].sum.data_points]
+    expected = [(100, 1_000), (1, 2_000)] if is_delta else [(100, 1_000), (101, 1_000)]
+    assert [(point.as_double, point.start_time_unix_nano) for point in pushed] == expected
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
