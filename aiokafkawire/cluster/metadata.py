@@ -293,8 +293,9 @@ def _keep_newer(answered: MetadataResponseTopic, known: Topic | None) -> set[int
             # Partitions are found by their position in the list, so a list with gaps cannot be used.
             answered.error_code, answered.partitions = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, []
             return set()
-    # A topic that was deleted and created again has a new id, and its epochs start at 0.
-    before = known.answered if known is not None and known.topic_id == answered.topic_id else ()
+    # A topic that was deleted and created again has a new id, and its epochs start at 0. Brokers before 2.8 name no id.
+    is_same = known is not None and answered.topic_id in (known.topic_id, ZERO_UUID)
+    before = known.answered if known is not None and is_same else ()
     if not any(-1 < new.leader_epoch < old.leader_epoch for new, old in zip(newest, before, strict=False)):
         return set()
     answered.partitions = [

@@ -1,11 +1,13 @@
 """Recognizes brokers that keep their connections and answer nothing, while other brokers take over their work."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Final
 
 from ..errors import ConnectionLost, KafkaError
-from ..types import CoordinatorType
+from ..network.connection import Connection
+from ..runtime import background_tasks
+from ..types import Address, CoordinatorType
 from .connection_pool import ConnectionPool
 from .coordinators import Coordinators
 from .metadata import Node
@@ -15,6 +17,9 @@ __all__ = ("WATCH_SECONDS", "SilentBrokers")
 
 WATCH_SECONDS: Final = 1.0
 """The seconds between looks for connections that are dead, that take long to open, or whose broker is silent."""
+
+_MOST_LOOKUPS: Final = 50
+"""The lookups at a time: one after another they would take a second for each coordinator that nobody has replaced."""
 
 
 class SilentBrokers:
@@ -44,7 +49,16 @@ class SilentBrokers:
         if not silent or all(node.address in silent for node in snapshot.nodes.values()):
             return
         self._metadata.mark_stale(snapshot)
-        for key_type, key, node in self._coordinators.at(silent):
+        outdated = self._coordinators.at(silent)
+        remaining = iter(outdated)
+        async with background_tasks() as tasks:
+            for _ in outdated[:_MOST_LOOKUPS]:
+                tasks.start_soon(self._replace, remaining, silent)
+
+    async def _replace(
+        self, remaining: Iterator[tuple[CoordinatorType, str, Node]], silent: dict[Address, list[Connection]]
+    ) -> None:
+        for key_type, key, node in remaining:
             with suppress(KafkaError):  # no other broker knows a coordinator yet
                 found = await self._look_up(key_type, key)
                 if found.address != node.address:

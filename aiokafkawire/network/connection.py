@@ -283,7 +283,7 @@ class Connection:
         """
         spoken, called_at = self.choose(type(request), wanted), self._now()
         if self.throttled_until > called_at:
-            timeout = await self._wait_while_throttled(type(request), timeout)
+            timeout = await self._left_when_unthrottled(type(request), timeout)
         frame, position = await self._exchange(request, spoken, timeout, slow=slow, called_at=called_at)
         answer: Any = type(request).response
         if len(frame) > _LARGE and request.api_key != ApiKey.FETCH:
@@ -306,16 +306,20 @@ class Connection:
             self.throttled_until = max(self.throttled_until, self._now() + pause)
         self._reports.throttled(api, pause)
 
-    async def _wait_while_throttled(self, request: type[Request[Any]], timeout: float | None) -> float | None:
+    async def wait_while_throttled(self) -> None:
+        """Wait while the broker throttles this client, or until the connection ends."""
+        while not self._ended.is_set() and (left := self.throttled_until - self._now()) > 0:
+            with anyio.move_on_after(left):
+                await self._ended.wait()
+
+    async def _left_when_unthrottled(self, request: type[Request[Any]], timeout: float | None) -> float | None:
         """Wait while the broker throttles this client, or until the connection ends; return the rest of the timeout.
 
         The broker would not read a request before (KIP-219), and it would count as unanswered.
         """
         began, limit = self._now(), self._request_timeout if timeout is None else timeout
         with anyio.move_on_after(limit):
-            while not self._ended.is_set() and (left := self.throttled_until - self._now()) > 0:
-                with anyio.move_on_after(left):
-                    await self._ended.wait()
+            await self.wait_while_throttled()
             return None if timeout is None else max(0.0, timeout - (self._now() - began))
         left = self.throttled_until - self._now()
         name = request.__name__.removesuffix("Request")

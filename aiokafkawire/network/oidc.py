@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import socket
 import ssl
 import time
@@ -44,10 +45,7 @@ class _Timed(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError(f"no complete response within {_SECONDS:g} s")
-        self._sock.settimeout(left)
+        self._sock.settimeout(_left(self._deadline))
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
@@ -81,9 +79,38 @@ class _Https(urllib.request.HTTPSHandler):
 
 def _timed(connection_type: type[HTTPConnection], deadline: float, host: str, **more: Any) -> HTTPConnection:
     response: Any = partial(_TimedResponse, deadline=deadline)
-    connection = connection_type(host, **more)
+    connection: Any = connection_type(host, **more)
     connection.response_class = response
-    return connection
+    connection._create_connection = partial(_connect, deadline)
+    return connection  # type: ignore[no-any-return]
+
+
+def _connect(deadline: float, at: tuple[str, int], *_unused: object) -> socket.socket:
+    """Connect to the first of a host's addresses that accepts; each gets an equal share of the time that is left."""
+    found = socket.getaddrinfo(*at, type=socket.SOCK_STREAM)
+    failure = OSError(f"{at[0]} has no address")
+    for count, (family, kind, protocol, _, address) in zip(range(len(found), 0, -1), found, strict=True):
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.settimeout(_left(deadline) / count)
+            sock.connect(address)
+            sock.settimeout(_left(deadline))
+        except OSError as error:
+            failure = error
+            sock.close()
+        else:
+            return sock
+    try:
+        raise failure
+    finally:  # or the error would keep itself alive, by its traceback
+        del failure
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError(f"no complete response within {_SECONDS:g} s")
+    return left
 
 
 def fetch_token(config: SecurityConfig) -> OAuthBearerToken:
@@ -163,6 +190,8 @@ def _token(endpoint: str, answer: bytes, began_ms: int) -> OAuthBearerToken:
         raise AuthenticationFailed(f"{endpoint} answered without an access_token: is it a token endpoint?")
     assert isinstance(parsed, dict)
     seconds = parsed.get("expires_in")
+    if isinstance(seconds, str) and re.fullmatch("[0-9]{1,10}", seconds):
+        seconds = int(seconds)  # the metadata service of Azure answers so
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e10:
         return OAuthBearerToken(value)
     return OAuthBearerToken(value, began_ms + int(seconds * 1000))

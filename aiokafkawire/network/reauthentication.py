@@ -32,6 +32,9 @@ class LoginConnection(Protocol):
     async def hold(self) -> None:
         """Delay new requests until :meth:`release`, and wait until the pending requests are answered."""
 
+    async def wait_while_throttled(self) -> None:
+        """Wait while the broker throttles this client, or until the connection ends."""
+
     def release(self) -> None:
         """Send the requests that were delayed since :meth:`hold`, in their order."""
 
@@ -68,8 +71,11 @@ class Reauthenticator:
         while (due := renew_after(self._lifetime_ms, self._chance)) is not None:
             await anyio.sleep(due)
             try:
+                # A broker reads nothing of a throttled connection, and accepts a login after the session's end as well.
+                await self._connection.wait_while_throttled()
                 await self._security.prepare()
                 await self._connection.hold()
+                await self._connection.wait_while_throttled()  # the pending responses may have named a throttle time
                 await self.log_in()
             except RequestTimeout as late:
                 await self._connection.close(ConnectionLost(f"reauthentication timed out: {late}"))

@@ -76,6 +76,13 @@ def test_a_leader_of_an_older_epoch_is_ignored(
     assert leaders(merged(before, after), "t") == [kept]
 
 
+def test_a_broker_without_topic_ids_may_lag_behind_too() -> None:
+    """As during the upgrade of a cluster from 2.7."""
+    before = metadata(topic("t", partition(0, 1, 5), topic_id=FIRST))
+    after = metadata(topic("t", partition(0, 2, 4)))
+    assert leaders(merged(before, after), "t") == [1]
+
+
 def test_a_topic_made_again_begins_its_epochs_anew() -> None:
     before = metadata(topic("t", partition(0, 1, 50), partition(1, 1, 50), topic_id=FIRST))
     after = metadata(topic("t", partition(0, 2, 0), topic_id=SECOND))

@@ -172,6 +172,32 @@ async def test_a_frozen_coordinator_is_left_for_its_successor() -> None:
             assert other.count(DeleteTopicsRequest) == 1
 
 
+async def test_coordinators_without_a_successor_do_not_delay_those_that_have_one() -> None:
+    moved = False
+
+    def find(asked: Any) -> FindCoordinatorResponse:
+        (key,) = asked.request.coordinator_keys
+        node_id, host = (2, "c") if moved else (1, "b")
+        error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE if moved and key != "last" else ErrorCode.NONE
+        found = Coordinator(key=key, node_id=node_id, host=host, port=9092, error_code=error_code, error_message=None)
+        return FindCoordinatorResponse(coordinators=[found])
+
+    async with ScriptedBroker() as frozen, ScriptedBroker() as other:
+        for broker in (frozen, other):
+            broker.on[ApiKey.METADATA] = lambda _: metadata(hosts=("b", "c"))
+            broker.on[ApiKey.FIND_COORDINATOR] = find
+        async with opened(Net(b=frozen, c=other).connect, **DEFAULTS) as cluster:
+            for key in (*map(str, range(20)), "last"):
+                await cluster.coordinator(CoordinatorType.TRANSACTION, key, cluster.deadline(10))
+            frozen.on[ApiKey.METADATA] = frozen.on[ApiKey.FIND_COORDINATOR] = lambda _: None
+            other.on[ApiKey.DELETE_TOPICS] = lambda _: DeleteTopicsResponse(responses=[])
+            began, moved = anyio.current_time(), True
+            ask = partial(cluster.ask_coordinator, lane="tx", check=lambda _: None)
+            await ask(CoordinatorType.TRANSACTION, "last", DELETE, cluster.deadline(60))
+            assert anyio.current_time() - began < 6
+            assert other.count(DeleteTopicsRequest) == 1
+
+
 async def test_a_long_poll_is_not_overdue_while_it_may_last() -> None:
     async with ScriptedBroker() as broker:
         broker.on[ApiKey.METADATA] = lambda _: metadata()

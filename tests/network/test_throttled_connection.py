@@ -8,12 +8,15 @@ import anyio
 import pytest
 from support.connecting import connected, echo, eventually, named
 from support.scripted_broker import SPOKEN, Asked, ScriptedBroker
+from support.scripted_logins import handshake, let_in
+from support.securing import alice
 from support.virtual_time import virtual_time
 
 from aiokafkawire import Client
 from aiokafkawire.errors import ConnectionLost, RequestTimeout
 from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.protocol.messages.metadata import MetadataResponse
+from aiokafkawire.protocol.messages.sasl import SaslHandshakeResponse
 from aiokafkawire.protocol.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 from aiokafkawire.protocol.schema import Versions
 from aiokafkawire.protocol.throttling import client_waits
@@ -69,6 +72,26 @@ async def test_no_broker_stops_a_client_for_more_than_an_hour(throttle_ms: int, 
         await connection.request(named("a"))
         await connection.request(named("b"), timeout=5_000)
         assert anyio.current_time() - began == seconds
+
+
+@virtual_time
+async def test_a_login_is_renewed_when_the_broker_reads_again() -> None:
+    """Apache Kafka reads no SaslHandshake of a throttled connection, and accepts it even after the session's end."""
+    logins: list[float] = []
+
+    def log_in(asked: Asked) -> SaslHandshakeResponse:
+        logins.append(anyio.current_time())
+        return handshake(asked)
+
+    async with Throttling(100_000) as broker:
+        broker.on[ApiKey.SASL_HANDSHAKE] = log_in
+        broker.on[ApiKey.SASL_AUTHENTICATE] = lambda _: let_in(lifetime_ms=40_000 if len(logins) == 1 else 0)
+        async with connected(broker.connect, **alice("PLAIN")) as connection:
+            began = anyio.current_time()
+            await connection.request(named("a"))
+            await anyio.sleep(150)
+            assert [round(at - began, 3) for at in logins] == [0, 100]
+            assert connection.failure is None
 
 
 @virtual_time

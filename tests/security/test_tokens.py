@@ -7,6 +7,7 @@ import contextlib
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -294,7 +295,18 @@ def test_the_id_and_the_secret_are_url_encoded_on_request(encoded: bool, who: st
     assert seen[0]["who"] == "Basic " + base64.b64encode(who.encode()).decode()
 
 
-@pytest.mark.parametrize("more", ["", ',"expires_in":"3600"', ',"expires_in":-1', ',"expires_in":true'])
+def test_an_endpoint_may_say_the_lifetime_as_text() -> None:
+    """As the metadata service of Azure does."""
+    with endpoint(answering(200, b'{"access_token":"tok","expires_in":"3600"}')) as (url, _):
+        began = time.time_ns() // 1_000_000
+        ends = fetch_token(settings_for(url)).expires_at_ms
+    assert ends is not None
+    assert ends >= began + 3_600_000
+
+
+@pytest.mark.parametrize(
+    "more", ["", ',"expires_in":"soon"', ',"expires_in":"' + "9" * 5000 + '"', ',"expires_in":-1', ',"expires_in":true']
+)
 def test_an_endpoint_need_not_say_until_when(more: str) -> None:
     with endpoint(answering(200, f'{{"access_token":"tok"{more}}}'.encode())) as (url, _):
         assert fetch_token(settings_for(url)) == OAuthBearerToken("tok")
@@ -386,6 +398,30 @@ def test_an_endpoint_that_is_not_there_or_hangs_up(monkeypatch: pytest.MonkeyPat
             fetch_token(settings_for(f"http://127.0.0.1:{bound.getsockname()[1]}/"))
     with endpoint(lambda handler: handler.connection.close()) as (url, _), pytest.raises(ConnectionLost):
         fetch_token(settings_for(url))
+
+
+@pytest.mark.parametrize("lives", [True, False])
+def test_the_addresses_of_an_endpoint_share_its_time(monkeypatch: pytest.MonkeyPatch, lives: bool) -> None:
+    clock, connect, resolve = Clock(), socket.socket.connect, socket.getaddrinfo
+
+    def slow_connect(made: socket.socket, at: tuple[str, int]) -> None:
+        if lives and at[0] == "127.0.0.1":
+            connect(made, at)
+            return
+        clock.now += made.gettimeout() or 0
+        raise TimeoutError("timed out")
+
+    def several(_: str, port: int, *more: Any, **options: Any) -> list[Any]:
+        return [found for last in (9, 8, 7, 1) for found in resolve(f"127.0.0.{last}", port, *more, **options)]
+
+    with endpoint(answering(200, b'{"access_token":"tok"}')) as (url, _):
+        monkeypatch.setattr(socket.socket, "connect", slow_connect)
+        monkeypatch.setattr(socket, "getaddrinfo", several)
+        monkeypatch.setattr(oidc, "time", SimpleNamespace(monotonic=lambda: clock.now, time_ns=lambda: 0))
+        began = clock.now
+        with contextlib.nullcontext() if lives else pytest.raises(ConnectionLost, match="timed out"):
+            fetch_token(settings_for(url.replace("127.0.0.1", "localhost")))
+    assert clock.now - began == pytest.approx(7.5 if lives else 10)
 
 
 @pytest.mark.parametrize("code", [200, 401])
