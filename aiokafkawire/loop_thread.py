@@ -33,6 +33,7 @@ class LoopThread:
         self._pid: int | None = None
         self._thread: threading.Thread | None = None
         self._running: Running | None = None
+        self._stopping: Running | None = None
         self._calls: set[ThreadCall[Any]] = set()
 
     def start(self) -> None:
@@ -53,14 +54,19 @@ class LoopThread:
             raise
 
     def stop(self, within: float | None = None) -> None:
-        """Cancel the running calls, and wait up to ``within`` seconds for the thread's end. Can be repeated."""
-        running, self._running = self._running, None
+        """Cancel the running calls, and wait up to ``within`` seconds for the thread's end.
+
+        It can be repeated; if Ctrl-C has interrupted it, the next call ends the thread.
+        """
+        self._stopping = running = self._running or self._stopping
+        self._running = None
         if running is None or self.is_gone:
             return
         with suppress(RuntimeError):  # the loop is closed
             running.loop.call_soon_threadsafe(running.stop.set)
         assert self._thread is not None
-        self._thread.join(within)
+        if not self.is_current:
+            self._thread.join(within)
 
     @property
     def is_running(self) -> bool:

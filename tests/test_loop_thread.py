@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import pytest
-from support.patience import PATIENCE
+from support.interrupting import Interrupt
+from support.patience import PATIENCE, SOON
 
 from aiokafkawire import UsageError
 from aiokafkawire.loop_thread import LoopThread, ThreadCall
@@ -63,3 +66,20 @@ def test_a_call_that_begins_as_the_thread_ends_is_refused() -> None:
     for call in (loop.begin, loop.call):
         with pytest.raises(UsageError, match="closed"):
             call(nothing)
+
+
+def test_an_interrupt_at_any_moment_of_the_stop_can_be_repeated() -> None:
+    """Each moment of the stop has its turn: the next call ends the thread."""
+    for at in count():
+        loop = LoopThread()
+        loop.start()
+        thread, interrupt = loop._thread, Interrupt(at, but=__file__)
+        with suppress(KeyboardInterrupt), interrupt:
+            loop.stop()
+        loop.stop()
+        assert thread is not None
+        thread.join(SOON)
+        assert not thread.is_alive(), at
+        if not interrupt.raised:
+            break
+    assert at > 5  # there were moments

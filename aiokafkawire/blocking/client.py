@@ -93,6 +93,7 @@ class Client(MetricsPush):
             UsageError: it was called on the client's own thread, as by a callback.
         """
         if self._loop.is_gone or not self._loop.is_running:
+            self._loop.stop()  # again, if Ctrl-C has interrupted it
             return
         self._loop.require_other_thread()
         try:
@@ -109,7 +110,8 @@ class Client(MetricsPush):
         try:
             self.close()
         except BaseException as interruption:
-            if not isinstance(interruption, Exception):  # it may have come before the closing has begun
+            # It may have come before the closing has begun. At the first instruction of this method nothing catches it.
+            if not isinstance(interruption, Exception):
                 self.close()
             raise
 

@@ -87,7 +87,12 @@ class KafkaBroker(FastStreamBroker):
         try:
             await super().stop(exc_type, exc_val, exc_tb)
         finally:
-            await self._close_client()
+            try:
+                if self._connection is not None:  # a subscriber has failed to stop, and FastStream goes no further
+                    self._connection = None
+                    await self.config.disconnect()
+            finally:
+                await self._close_client()
 
     async def _close_client(self) -> None:
         client, self._shared = self._shared, None

@@ -200,14 +200,13 @@ class BatchResult:
 
     async def wait(self, index: int) -> RecordMetadata:
         """Return the metadata of record ``index`` once the record is acknowledged, or raise the error of the batch."""
-        if self.completed:
-            self._awaited.add(index)
-        else:
-            try:
+        self._awaited.add(index)
+        try:
+            while not self.completed:
                 await self.wait_handle(index)
-            except BaseException:
-                self.discard_waiter(index)
-                raise
+        except BaseException:
+            self.discard_waiter(index)
+            raise
         if self.parts:
             part, part_index = self._part(index)
             return await part.wait(part_index)
@@ -222,11 +221,27 @@ class BatchResult:
         return self.metadata_at(index)
 
     def wait_handle(self, index: int) -> Awaitable[object]:
-        """Count record ``index`` as awaited, and return an awaitable that ends when the batch is completed."""
+        """Count record ``index`` as awaited; return an awaitable that ends when the batch does, or at :meth:`wake`."""
+        if self.parts:
+            part, part_index = self._part(index)
+            return part.wait_handle(part_index)
         self._awaited.add(index)
         if self._event is None:
             self._event = self._new_event()
         return self._event.wait()
+
+    def wake(self, index: int) -> None:
+        """Wake all that wait for the batch of record ``index``, so that they look whether to wait on.
+
+        A Producer.send() that is compiled does not look: this is for batches that only other callers wait for.
+        """
+        if self.parts:
+            part, part_index = self._part(index)
+            part.wake(part_index)
+            return
+        event, self._event = self._event, None
+        if event is not None:
+            event.set()
 
     def discard_waiter(self, index: int) -> None:
         """Stop counting record ``index`` as awaited: if the record fails, flush() reports the failure."""
@@ -274,7 +289,7 @@ class BatchResult:
 
     async def wait_until_complete(self) -> None:
         """Wait until every record of the batch is acknowledged or has failed."""
-        if not self.completed:
+        while not self.completed:
             if self._event is None:
                 self._event = self._new_event()
             await self._event.wait()

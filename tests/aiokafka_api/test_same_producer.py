@@ -144,6 +144,25 @@ def test_a_future_that_is_cancelled_does_not_stop_its_record(api: Api) -> None:
     run(test)
 
 
+def test_a_future_that_is_cancelled_wakes_those_that_wait_for_it_and_no_others(api: Api) -> None:
+    async def waits(future: Any) -> Any:
+        return await future
+
+    async def test(broker: Broker) -> None:
+        async with api.AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:
+            future, other = [await producer.send("t", value, partition=0) for value in (b"one", b"two")]
+            waiting = [asyncio.create_task(waits(future)) for _ in range(2)]
+            others = asyncio.create_task(waits(other))
+            await asyncio.sleep(0)
+            assert future.cancel("no more")
+            await asyncio.wait(waiting, timeout=SOON)
+            assert [task.cancelled() for task in waiting] == [True, True]
+            assert not others.done()
+        assert (await others).offset == 1  # so the record was sent
+
+    run(test)
+
+
 def test_a_result_cannot_be_had_before_it_is_known(api: Api) -> None:
     async def test(broker: Broker) -> None:
         async with api.AIOKafkaProducer(bootstrap_servers=broker.bootstrap) as producer:

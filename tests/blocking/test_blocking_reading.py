@@ -6,12 +6,14 @@ import random
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from secrets import token_hex
 from typing import Any
 
 import pytest
 from support.interrupting import Interrupt
+from support.patience import SOON
 
 from aiokafkawire import DeserializationError, OffsetSpec, TopicPartition, UsageError, blocking
 from aiokafkawire.consumer.consumer import ConsumerBatch
@@ -296,6 +298,22 @@ def test_an_interrupt_just_before_the_end_of_its_with_leaves_no_consumer_open(
     with pytest.raises(KeyboardInterrupt), member(kafka, topic) as consumer:
         monkeypatch.setattr(kafka.loop, "call", interrupted)
     assert consumer._consumer._iteration.state == "closed"
+
+
+def test_an_interrupt_at_any_moment_of_the_end_of_its_with_leaves_no_thread(bootstrap: str) -> None:
+    """Only at the first moment of ``__exit__``, before its first instruction, can nothing catch it."""
+    for at in count(1):
+        client = blocking.Client(bootstrap).open()
+        client.loop.call(client._client.close)  # so that all moments are those of the thread's end
+        thread, interrupt = client.loop._thread, Interrupt(at, but=__file__)
+        with suppress(KeyboardInterrupt), interrupt:
+            client.__exit__(None, None, None)
+        assert thread is not None
+        thread.join(SOON)
+        assert not thread.is_alive(), at
+        if not interrupt.raised:
+            break
+    assert at > 20  # there were moments
 
 
 # --- one caller at a time ----------------------------------------------------------------------------------

@@ -172,6 +172,34 @@ async def test_stop_sends_what_has_been_published_and_the_broker_starts_again(cl
     assert len(await values_in(cluster, "orders")) == 1000
 
 
+async def test_a_subscriber_that_fails_to_stop_loses_nothing_and_the_broker_starts_again(
+    cluster: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = KafkaBroker(cluster.bootstrap, linger_ms=60_000)
+    received = Received()
+
+    @broker.subscriber("invoices", auto_offset_reset="earliest")
+    async def receive(text: str) -> None:
+        await received.add(text)
+
+    stop = type(broker.subscribers[0]).stop
+
+    async def fail(subscriber: Any) -> None:
+        await stop(subscriber)
+        raise LookupError("no")
+
+    await broker.start()
+    await broker.publish("one", "orders", no_confirm=True)
+    with monkeypatch.context() as patched, pytest.raises(ExceptionGroup, match="subscribers"):
+        patched.setattr(type(broker.subscribers[0]), "stop", fail)
+        await broker.stop()
+    assert await values_in(cluster, "orders") == [b"one"]
+    await broker.start()
+    await broker.publish("two", "invoices", no_confirm=True)
+    await broker.stop()
+    assert await values_in(cluster, "invoices") == [b"two"]
+
+
 async def test_errors_say_what_is_wrong(cluster: Broker) -> None:
     broker = KafkaBroker(cluster.bootstrap)
     with pytest.raises(IncorrectState, match="not connected"):

@@ -47,10 +47,17 @@ class SendFuture:
     __iter__ = __await__
 
     async def _wait(self) -> RecordMetadata | None:
+        result, index = self._result, self._index
+        try:
+            while not self.done():
+                await result.wait_handle(index)
+        except BaseException:
+            result.discard_waiter(index)
+            raise
         if self._is_cancelled:
             raise self._make_cancelled_error()
         with TRANSLATED:
-            written = await self._result.wait(self._index)
+            written = result.outcome(index)
         return self._as_theirs(written)
 
     def _as_theirs(self, written: OwnRecordMetadata) -> RecordMetadata | None:
@@ -121,6 +128,7 @@ class SendFuture:
         if self.done():
             return False
         self._is_cancelled, self._cancel_message = True, msg
+        self._result.wake(self._index)
         self._watcher.call_soon(self.take_callbacks())
         return True
 
