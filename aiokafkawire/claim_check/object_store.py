@@ -100,9 +100,10 @@ class StoreCalls:
             except (ClaimCheckError, FileNotFoundError):
                 raise
             except Exception as error:
-                if attempt == ATTEMPTS or isinstance(error, PermissionError):
+                refused = isinstance(error, PermissionError)
+                if attempt == ATTEMPTS or refused:
                     message = f"the store could not {action} the object {key}: {error_text(error)}"
-                    raise ClaimCheckError(message, key, retriable=True) from error
+                    raise ClaimCheckError(message, key, retriable=not refused) from error
             await anyio.sleep(_BACKOFF_SECONDS * 2 ** (attempt - 1))
             attempt += 1
 

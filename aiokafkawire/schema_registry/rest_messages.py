@@ -52,6 +52,14 @@ class RestRequest:
     query: Mapping[str, str | int | bool] = attrs.field(factory=dict)
     body: Mapping[str, Any] | None = None
 
+    def __attrs_post_init__(self) -> None:
+        for part in self.path:
+            if part in (".", ".."):
+                raise UsageError(
+                    f"the schema registry cannot be asked for {part!r}: URLs cannot name it, as they remove the part "
+                    f"{part!r} from paths, and the request would reach something else; use another name"
+                )
+
     @property
     def target(self) -> str:
         """The path with its query, relative to the registry's URL."""

@@ -298,6 +298,7 @@ async def test_a_value_that_is_not_stored_is_not_sent(kafka: Client, monkeypatch
                 await producer.send("t", LARGE)
             assert store.calls == ["write"]
             assert caught.value.key is not None
+            assert not caught.value.retriable
             assert caught.value.__cause__ is error
         assert (await producer.send("t", SMALL)).offset == 1
 

@@ -18,9 +18,10 @@ import pytest
 from anyio.abc import SocketAttribute, SocketStream
 from support.schema_registries import QUICK, context, finished
 
-from aiokafkawire.errors import SchemaMismatch, SchemaRegistryError
+from aiokafkawire.errors import SchemaMismatch, SchemaRegistryError, UsageError
 from aiokafkawire.schema_registry import AvroDeserializer, AvroSerializer, Schema, SchemaRegistry, SchemaType
 from aiokafkawire.schema_registry.json_codec import parse_json_schema
+from aiokafkawire.schema_registry.rest_messages import RestRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -300,3 +301,10 @@ print([name for name in ("httpx2", "fastavro", "jsonschema", "google.protobuf", 
 def _nothing_is_logged_as_an_error(caplog: Any) -> Any:
     yield
     assert [record for record in caplog.get_records("call") if record.levelname == "ERROR"] == []
+
+
+@pytest.mark.parametrize("subject", [".", ".."])
+def test_a_subject_that_urls_remove_is_refused(subject: str) -> None:
+    with pytest.raises(UsageError, match=r"URLs cannot name"):
+        RestRequest("DELETE", ("subjects", subject))
+    assert RestRequest("GET", ("subjects", "...")).target == "subjects/..."
