@@ -123,8 +123,10 @@ def _filter_fields(wanted: AclBindingFilter, *, literal: bool) -> dict[str, Any]
 
 def deleted(
     filters: Sequence[AclBindingFilter], response: DeleteAclsResponse
-) -> dict[AclBindingFilter, list[AclBinding] | KafkaError]:
-    """Return the deleted ACLs, or the error, of each requested filter in a response.
+) -> dict[AclBindingFilter, dict[AclBinding, KafkaError | None] | KafkaError]:
+    """Return the ACLs that each requested filter found, sorted, or the filter's error.
+
+    An ACL has an error if it is not deleted; that of the only ACL is the filter's.
 
     Raises:
         WireError: the response has another number of results.
@@ -133,18 +135,21 @@ def deleted(
     return {wanted: _deleted(wanted, result) for wanted, result in zip(filters, response.filter_results, strict=True)}
 
 
-def _deleted(wanted: AclBindingFilter, result: DeleteAclsFilterResult) -> list[AclBinding] | KafkaError:
+def _deleted(
+    wanted: AclBindingFilter, result: DeleteAclsFilterResult
+) -> dict[AclBinding, KafkaError | None] | KafkaError:
     error = error_of(result.error_code, f"deleting {wanted}", result.error_message)
     if error is not None:
         return error
-    gone = []
-    for acl in result.matching_acls:
-        binding = _matched(acl)
-        error = error_of(acl.error_code, f"deleting the ACL {binding}", acl.error_message)
-        if error is not None:
-            return error
-        gone.append(binding)
-    return _sorted(gone)
+    found = {
+        binding: error_of(acl.error_code, f"deleting the ACL {binding}", acl.error_message)
+        for acl in result.matching_acls
+        for binding in [_matched(acl)]
+    }
+    errors = list(found.values())
+    if len(errors) == 1 and errors[0] is not None:
+        return errors[0]
+    return {binding: found[binding] for binding in _sorted(found)}
 
 
 def _matched(acl: DeleteAclsMatchingAcl) -> AclBinding:

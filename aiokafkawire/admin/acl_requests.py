@@ -1,12 +1,12 @@
 """The admin's requests about ACLs, which any broker answers."""
 
 from collections.abc import Collection, Iterable
-from typing import Final
+from typing import Final, TypeAlias
 
 from ..cluster.cluster import Cluster
 from ..cluster.request_variants import RequestVariant, in_newest_form
 from ..cluster.retry import Deadline
-from ..errors import UnsupportedVersion
+from ..errors import AdminError, KafkaError, UnsupportedVersion
 from ..protocol.acl_codes import PatternType, ResourceType
 from ..protocol.messages.acls import CreateAclsResponse, DeleteAclsResponse, DescribeAclsResponse
 from ..protocol.schema import Request, Versions
@@ -25,6 +25,9 @@ from .outcomes import Outcomes, ask_for_each, results_of
 from .response_errors import explain_unsupported
 
 __all__ = ("create_acls", "delete_acls", "describe_acls")
+
+_Found: TypeAlias = dict[AclBinding, KafkaError | None]
+"""The ACLs that a filter found, each with the error if it is not deleted."""
 
 _LITERAL = (PatternType.LITERAL, PatternType.ANY)
 """The types of patterns for which a request without types of patterns means the same."""
@@ -81,10 +84,10 @@ async def delete_acls(
     """Delete the ACLs that filters find, and return them. Raise as :meth:`Admin.delete_acls`."""
     pending: list[AclBindingFilter] = []
 
-    def outcomes(response: DeleteAclsResponse) -> Outcomes[AclBindingFilter, list[AclBinding]]:
+    def outcomes(response: DeleteAclsResponse) -> Outcomes[AclBindingFilter, _Found]:
         return deleted(pending, response)
 
-    async def ask(*, literal: bool, versions: Versions) -> Outcomes[AclBindingFilter, list[AclBinding]]:
+    async def ask(*, literal: bool, versions: Versions) -> Outcomes[AclBindingFilter, _Found]:
         def request(asked: list[AclBindingFilter]) -> Request[DeleteAclsResponse]:
             pending[:] = asked
             return delete_request(asked, literal=literal)
@@ -101,7 +104,23 @@ async def delete_acls(
             if not _has_old_form(types, [wanted.pattern_type for wanted in filters]):
                 raise
             found = await ask(literal=True, versions=LITERAL_VERSIONS)
-    return results_of("deleting ACLs", found)
+    return _deleted_acls(found)
+
+
+def _deleted_acls(found: Outcomes[AclBindingFilter, _Found]) -> dict[AclBindingFilter, list[AclBinding]]:
+    """Return the ACLs that each filter has deleted. Raise as :meth:`Admin.delete_acls`."""
+    acls = [acl for outcome in found.values() if isinstance(outcome, dict) for acl in outcome.items()]
+    kept = {binding: error for binding, error in acls if error is not None}
+    gone = {
+        wanted: outcome if isinstance(outcome, KafkaError) else [acl for acl in outcome if acl not in kept]
+        for wanted, outcome in found.items()
+    }
+    if not kept:
+        return results_of("deleting ACLs", gone)
+    refused = {wanted: outcome for wanted, outcome in gone.items() if isinstance(outcome, KafkaError)}
+    results = {wanted: outcome for wanted, outcome in gone.items() if not isinstance(outcome, KafkaError)}
+    what = f"deleting ACLs failed for {len(kept) + len(refused)} of {len(dict(acls)) + len(refused)}"
+    raise AdminError(what, {**kept, **refused}, results)
 
 
 def _has_old_form(types: Iterable[ResourceType], patterns: Iterable[PatternType]) -> bool:

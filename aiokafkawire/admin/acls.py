@@ -73,8 +73,8 @@ class AclAdmin(AdminBase):
             SecurityDisabled: the brokers have no authorizer.
             ClusterAuthorizationFailed: you may not alter the cluster.
             InvalidRequest, ...: a broker rejected the only filter.
-            AdminError: a broker rejected some of several filters; ``errors`` has the error of each, and ``results``
-                the ACLs that the others deleted.
+            AdminError: a broker rejected some of several filters, or did not delete some of several ACLs that a filter
+                found; ``errors`` has the error of each filter and of each ACL, and ``results`` the deleted ACLs.
             UnsupportedVersion: a broker is too old.
             UsageError: a filter is not valid.
             RequestTimeout: the timeout has passed; the message has the last cause.

@@ -119,8 +119,28 @@ async def test_an_acl_that_a_filter_found_is_not_deleted() -> None:
     async with running() as (broker, admin):
         await admin.create_acls([READS, WRITES])
         broker.on(ApiKey.DELETE_ACLS, answer=refuse)
-        with pytest.raises(PolicyViolation, match="deleting the ACL ALLOW User:alice WRITE on topic 't'"):
+        with pytest.raises(AdminError, match="deleting ACLs failed for 1 of 2") as told:
             await admin.delete_acls(OF_ALICE)
+        assert told.value.results == {OF_ALICE: [READS]}
+        assert list(told.value.errors) == [WRITES]
+        assert isinstance(told.value.errors[WRITES], PolicyViolation)
+        assert "deleting the ACL ALLOW User:alice WRITE on topic 't'" in str(told.value.errors[WRITES])
+
+
+async def test_the_only_acl_that_a_filter_found_is_not_deleted() -> None:
+    def refuse(request: object, response: DeleteAclsResponse) -> DeleteAclsResponse:
+        response.filter_results[0].matching_acls[0].error_code = ErrorCode.POLICY_VIOLATION
+        return response
+
+    async with running() as (broker, admin):
+        await admin.create_acls([READS, WRITES])
+        broker.on(ApiKey.DELETE_ACLS, answer=refuse, times=2)
+        with pytest.raises(PolicyViolation, match="deleting the ACL ALLOW User:alice WRITE on topic 't'"):
+            await admin.delete_acls(WRITES.to_filter())
+        await admin.create_acls(WRITES)  # since the broker has deleted it
+        with pytest.raises(AdminError, match="deleting ACLs failed for 1 of 2") as told:
+            await admin.delete_acls([WRITES.to_filter(), READS.to_filter()])
+        assert list(told.value.errors) == [WRITES.to_filter()]
 
 
 async def test_answers_with_too_few_results() -> None:

@@ -129,6 +129,7 @@ def test_entities_of_options() -> None:
         ([], [], "nothing to change"),
         (["a=fast"], [], "a must be a number, such as a=1000000; got 'fast'"),
         (["a=inf"], [], "a must be a number"),
+        (["a=9007199254740993"], [], "a cannot be kept exactly.* 9007199254740993 would become 9007199254740992"),
         (["a"], [], "a quota takes KEY=VALUE, got 'a'"),
         (["a=1"], ["a"], "a is both set and deleted"),
     ],

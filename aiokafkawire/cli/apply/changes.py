@@ -5,6 +5,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
+from ..quotas.entities import quota_text
 from .cluster_settings import DEFAULT, HIDDEN, Acl, ConfigValue, DeclaredTopic, QuotaEntity, User
 
 __all__ = (
@@ -164,7 +165,7 @@ class AlterQuota:
 
     def __str__(self) -> str:
         def shown(limit: float | None) -> str:
-            return "none" if limit is None else f"{limit:.15g}"
+            return "none" if limit is None else quota_text(limit)
 
         changed = ", ".join(
             f"{name} {shown(self.before.get(name))} -> {shown(limit)}" for name, limit in sorted(self.changes.items())

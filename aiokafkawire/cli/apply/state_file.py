@@ -1,6 +1,6 @@
 """Reads a cluster's declared state from TOML."""
 
-import math
+import sys
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn
 from ...errors import UsageError
 from ...types import check_topic_name
 from ..exit_status import MISSING, CommandFailed
+from ..quotas.entities import rounding_of
 from .cluster_settings import (
     CLUSTER,
     DEFAULT,
@@ -159,8 +160,10 @@ def _quotas(given: object) -> dict[QuotaEntity, Mapping[str, float]]:
         limits = {}
         for name, limit in _table((*path, "limits"), fields.get("limits")).items():
             is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
-            if not is_number or not 0 < limit < math.inf:
+            if not is_number or not 0 < limit <= sys.float_info.max:
                 _fail((*path, "limits", name), f"must be a number above 0, got {limit!r}")
+            if isinstance(limit, int) and (why := rounding_of(limit)):
+                _fail((*path, "limits", name), why)
             limits[name] = float(limit)
         if not limits:
             _fail((*path, "limits"), "is empty; leave the quota out")

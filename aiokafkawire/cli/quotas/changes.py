@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from ..exit_status import MISSING, CommandFailed
 from ..shell.arguments import key_values
+from .entities import rounding_of
 
 __all__ = ("quota_changes",)
 
@@ -17,7 +18,8 @@ def quota_changes(settings: Iterable[str], deleted: Iterable[str]) -> dict[str, 
         deleted: the keys of the quotas to remove.
 
     Raises:
-        CommandFailed: a text is not ``KEY=NUMBER``, a key is set and deleted, or there is no change (exit status 2).
+        CommandFailed: a text is not ``KEY=NUMBER``, a number cannot be kept exactly, a key is set and deleted, or there
+            is no change (exit status 2).
     """
     changes: dict[str, float | None] = {}
     for key, text in key_values("a quota", settings).items():
@@ -27,6 +29,8 @@ def quota_changes(settings: Iterable[str], deleted: Iterable[str]) -> dict[str, 
             value = math.nan
         if not math.isfinite(value):
             raise CommandFailed(f"{key} must be a number, such as {key}=1000000; got {text!r}", MISSING)
+        if text.isdecimal() and (why := rounding_of(int(text))):
+            raise CommandFailed(f"{key} {why}", MISSING)
         changes[key] = value
     for key in deleted:
         if key in changes:

@@ -11,6 +11,7 @@ from ...errors import UnsupportedVersion
 from ..configs.changes import config_changes, names_and_settings
 from ..configs.resources import RESOURCE_TYPES, is_own, named_resources, resource_row
 from ..configs.settings_table import SettingsView, missing_keys
+from ..error_text import one_line
 from ..exit_status import MISSING, CommandFailed
 from ..shell.command import ShellGroup
 from ..shell.outcomes import note_errors, partial_results, print_outcomes
@@ -55,7 +56,7 @@ def command() -> None:
 def list_resources(shared: SharedOptions, *, type_names: tuple[str, ...], everything: bool) -> int:
     """List the resources that have settings of their own, and how many; by default of all types but broker-logger.
 
-    All settings of a broker logger are its own.
+    All settings of a broker logger are its own. Brokers before 4.1 cannot list groups, which are left out by default.
     """
     names = type_names or tuple(name for name in RESOURCE_TYPES if name != "broker-logger")
 
@@ -67,8 +68,8 @@ def list_resources(shared: SharedOptions, *, type_names: tuple[str, ...], everyt
             except UnsupportedVersion as error:
                 if type_names:
                     raise
-                note_errors([error])  # the other types can be listed
-                status = 1
+                hint = "; 'configs describe group NAME' describes one that you name" if name == "group" else ""
+                note(f"left out: {name} settings, since {one_line(error)}{hint}")
                 continue
             async for described, failed in _described(session.kafka, resources, SettingsView()):
                 status = max(status, failed)

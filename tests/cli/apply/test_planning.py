@@ -189,6 +189,20 @@ def test_values_of_configs_are_compared_as_kafka_reads_them(
     assert (plan.changes == ()) is same
 
 
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [
+        (1234567890123457.0, "1234567890123457"),
+        (2.0**62, str(2**62)),
+        (1234567890.1234567, "1234567890.1234567"),
+        (0.1 + 0.2, "0.30000000000000004"),
+    ],
+)
+def test_limits_are_shown_exactly(limit: float, text: str) -> None:
+    (change,) = plan_changes(ClusterSettings(quotas={ALICE: {"x": limit}}), EMPTY).changes
+    assert str(change) == f"+ quota of user alice: x none -> {text}"
+
+
 def test_changes_are_shown_in_plain_lines() -> None:
     declared = ClusterSettings(
         topics={"flights": DeclaredTopic(), "orders": DeclaredTopic(6, 3, {"b": "2", "a": "1"})},

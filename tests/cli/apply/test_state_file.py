@@ -157,6 +157,14 @@ def test_names_of_any_characters_are_written_and_read(name: str) -> None:
         ("[[quotas]]\nuser = 'a'\nlimits = { x = 0 }", "3:12: quotas[0].limits.x must be a number above 0, got 0"),
         ("[[quotas]]\nuser = 'a'\nlimits = { x = nan }", "3:12: quotas[0].limits.x must be a number above 0, got nan"),
         ("[[quotas]]\nuser = 'a'\nlimits = { x = inf }", "3:12: quotas[0].limits.x must be a number above 0, got inf"),
+        (
+            "[[quotas]]\nuser = 'a'\nlimits = { x = 9007199254740993 }",
+            "3:12: quotas[0].limits.x cannot be kept exactly, since brokers keep quotas as floating-point numbers: ",
+        ),
+        (
+            f"[[quotas]]\nuser = 'a'\nlimits = {{ x = 1{'0' * 400} }}",
+            "3:12: quotas[0].limits.x must be a number above 0",
+        ),
         ("[[quotas]]\nuser = 'a'\nlimits = {}", "3:1: quotas[0].limits is empty; leave the quota out"),
         (
             "[[quotas]]\nuser = 'a'\nlimits.x = 1\n[[quotas]]\nuser = 'a'",
