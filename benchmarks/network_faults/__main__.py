@@ -21,6 +21,7 @@ from support.kafka_cluster import KafkaCluster
 from benchmarks.arguments import positive
 from benchmarks.faults.program import ClientFailed
 from benchmarks.machine import describe
+from benchmarks.network_faults.emulator import congestion_control
 from benchmarks.network_faults.kinds import KINDS
 from benchmarks.network_faults.namespaces import (
     BROKERS,
@@ -75,6 +76,7 @@ def _measure(options: argparse.Namespace) -> tuple[dict[str, str], list[Row]]:
     }
     resolve(NEWEST)  # Maven needs the network that this process leaves
     enter_network_of_brokers(_MOVES)
+    about["load"] += f", TCP with {congestion_control()}"
     tell("booting the cluster")
     try:
         with KafkaCluster(outside={node: name_of(node) for node in BROKERS}) as cluster:

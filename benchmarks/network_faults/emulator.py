@@ -17,6 +17,7 @@ import struct
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -24,8 +25,9 @@ from typing import Any, Final
 from benchmarks.network_faults.link import OPPOSITE, Crossing, Direction, Link, rules_of
 from benchmarks.network_faults.names import Mood, answer
 
-NEW_NETWORK: Final = 0x40000000
-_NEW_MOUNTS: Final = 0x00020000
+NEW_MOUNTS: Final = 0x00020000
+_NEW_NETWORK: Final = 0x40000000
+_CONGESTION_CONTROL: Final = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 _SET_INTERFACE: Final = 0x400454CA
 _TUN_WITHOUT_HEADER: Final = 0x1001
 _MTU: Final = 1500
@@ -39,6 +41,24 @@ def unshare(flags: int) -> None:
     """
     if ctypes.CDLL(None, use_errno=True).unshare(flags):
         raise OSError(ctypes.get_errno(), "unshare")
+
+
+def enter_new_network(more: int = 0) -> None:
+    """Enter a network namespace of this process's own, and with ``more`` other namespaces.
+
+    TCP paces itself there as on most systems, whatever this one does, if this one allows that; see
+    ``congestion_control``.
+
+    :raises OSError: the system does not allow it.
+    """
+    unshare(_NEW_NETWORK | more)
+    with suppress(OSError):  # the system does not list it in tcp_allowed_congestion_control
+        _CONGESTION_CONTROL.write_text("cubic")
+
+
+def congestion_control() -> str:
+    """Return how TCP paces itself in the network namespace of this process."""
+    return _CONGESTION_CONTROL.read_text().strip()
 
 
 def run_ip(*commands: str) -> None:
@@ -85,7 +105,7 @@ class Emulator:
             f"route add 10.66.{number}.0/24 dev {at_brokers}",
             f"-6 route add fd66:{number}::/64 dev {at_brokers}",
         )
-        unshare(NEW_NETWORK | _NEW_MOUNTS)
+        enter_new_network(NEW_MOUNTS)
         to_brokers = open_tun(at_clients)
         run_ip(
             "link set lo up",

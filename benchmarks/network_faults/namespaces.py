@@ -11,15 +11,15 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from benchmarks.machine import ROOT
-from benchmarks.network_faults.emulator import NEW_NETWORK, run_ip, unshare
+from benchmarks.network_faults.emulator import enter_new_network, run_ip
 from benchmarks.network_faults.link import Rules
 from benchmarks.network_faults.names import Mood
 
 BROKERS: Final = (1, 2, 3)
 _TOOLS: Final = ("ip", "nsenter", "mount")
 _TRIAL: Final = (
-    "from benchmarks.network_faults.emulator import *; unshare(NEW_NETWORK); "
-    "run_ip('link set lo up'); open_tun('trial'); unshare(NEW_NETWORK | 0x20000)"
+    "from benchmarks.network_faults.emulator import *; enter_new_network(); "
+    "run_ip('link set lo up'); open_tun('trial'); enter_new_network(NEW_MOUNTS)"
 )
 
 
@@ -52,7 +52,7 @@ def enter_network_of_brokers(moves: int) -> None:
 
     Processes that this one starts afterwards are in it too.
     """
-    unshare(NEW_NETWORK)
+    enter_new_network()
     own = [one for node in BROKERS for move in range(moves + 1) for one in addresses_of(node, move)]
     run_ip(
         "link set lo up",

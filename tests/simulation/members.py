@@ -168,6 +168,10 @@ class Member:
                 await self._take_part(client, scope)
         except FencedInstanceId as error:
             self.sim.note(f"{self.name} has a successor: {error}")
+        except ExceptionGroup as group:  # of a commit that it makes beside its reading
+            if group.split(FencedInstanceId)[1] is not None:
+                raise
+            self.sim.note(f"{self.name} has a successor: {group.exceptions[0]}")
         except _IN_TROUBLE as error:
             self.sim.note(f"{self.name} is over: {type(error).__name__}: {error}")
         finally:
