@@ -12,7 +12,8 @@ from support.shell import Shell
 from aiokafkawire import ClientQuotaEntity
 from aiokafkawire.cli.exit_status import CommandFailed
 from aiokafkawire.cli.quotas.changes import quota_changes
-from aiokafkawire.cli.quotas.entities import EntityOptions, quota_text
+from aiokafkawire.cli.quotas.entities import EntityOptions
+from aiokafkawire.cli.quotas.limits import quota_text
 from aiokafkawire.cli.quotas.precedence import effective_quotas
 from aiokafkawire.testing.background import BackgroundBroker
 from aiokafkawire.testing.configs.quotas import ClientQuotas, QuotaOperation, entity_of

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
-from ..quotas.entities import quota_text
+from ..quotas.limits import quota_text
 from .cluster_settings import DEFAULT, HIDDEN, Acl, ConfigValue, DeclaredTopic, QuotaEntity, User
 
 __all__ = (

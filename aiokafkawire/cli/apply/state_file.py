@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 from ...errors import UsageError
 from ...types import check_topic_name
 from ..exit_status import MISSING, CommandFailed
-from ..quotas.entities import rounding_of
+from ..quotas.limits import rounding_of
 from .cluster_settings import (
     CLUSTER,
     DEFAULT,

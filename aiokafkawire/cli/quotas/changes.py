@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from ..exit_status import MISSING, CommandFailed
 from ..shell.arguments import key_values
-from .entities import rounding_of
+from .limits import rounding_of
 
 __all__ = ("quota_changes",)
 

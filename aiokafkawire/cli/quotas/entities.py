@@ -7,8 +7,9 @@ import attrs
 
 from ...admin.client_quotas import ClientQuotaEntity, ClientQuotaFilter, ClientQuotaFilterComponent
 from ..exit_status import MISSING, CommandFailed
+from .limits import quota_text
 
-__all__ = ("DEFAULT", "EntityOptions", "entity_fields", "quota_rows", "quota_text", "rounding_of")
+__all__ = ("DEFAULT", "EntityOptions", "entity_fields", "quota_rows")
 
 DEFAULT: Final = "(default)"
 """The default entity of a type in a table."""
@@ -92,20 +93,6 @@ def quota_rows(quotas: Mapping[ClientQuotaEntity, Mapping[str, float]], *, json:
         for key, value in sorted(quotas[entity].items()):
             shown = value if json else quota_text(value)
             yield {**entity_fields(entity, json=json), "quota": key, "value": shown}
-
-
-def quota_text(value: float) -> str:
-    """Return a quota's value without an exponent and without zeros that say nothing."""
-    text = f"{value:.6f}".rstrip("0").rstrip(".") if abs(value) < 1e15 else f"{value:.0f}"
-    return text if float(text) == value else repr(value)
-
-
-def rounding_of(number: int) -> str | None:
-    """Return why a quota cannot be this whole number; None if it can be, which holds for all up to 2 to the 53rd."""
-    if int(float(number)) == number:
-        return None
-    why = "cannot be kept exactly, since brokers keep quotas as floating-point numbers"
-    return f"{why}: {number} would become {quota_text(float(number))}"
 
 
 def _order(entity: ClientQuotaEntity) -> list[tuple[int, bool, str]]:

@@ -9,7 +9,8 @@ import click
 
 from ...errors import ResourceNotFound
 from ..quotas.changes import quota_changes
-from ..quotas.entities import EntityOptions, entity_fields, quota_rows, quota_text
+from ..quotas.entities import EntityOptions, entity_fields, quota_rows
+from ..quotas.limits import quota_text
 from ..quotas.precedence import effective_quotas
 from ..shell.command import ShellGroup
 from ..shell.outcomes import print_outcomes
