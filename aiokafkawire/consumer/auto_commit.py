@@ -111,10 +111,10 @@ class AutoCommit:
             if not isinstance(error, RequestTimeout):
                 self._unanswered_since = None
             if driver is not None and isinstance(error, BrokerError):
-                error = driver.explained(group, error)
-            if driver is not None and isinstance(error, BrokerError) and error.code in NOT_ENTITLED:
-                driver.commit_refused(group, error)
-                return False
+                refusal = driver.explained(group, error)
+                if refusal.code in NOT_ENTITLED:
+                    driver.commit_refused(group, refusal)
+                    return False
             self._failed(group, error)
         finally:
             self._offsets.release()

@@ -1,7 +1,7 @@
 """What is in logs as events of a history, and a check that hears of failed background tasks."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -11,7 +11,7 @@ from histories.events import LogFound
 
 from aiokafkawire import TopicPartition
 
-__all__ = ("Logs", "check_in_the_end", "logs_found", "no_task_fails_unheard")
+__all__ = ("Logs", "check_in_the_end", "logs_found", "no_task_fails_unheard", "reading_state")
 
 Logs: TypeAlias = Mapping[TopicPartition, Sequence[tuple[int, bytes | None]]]
 """The offsets and values of each partition's records."""
@@ -20,6 +20,12 @@ Logs: TypeAlias = Mapping[TopicPartition, Sequence[tuple[int, bytes | None]]]
 def logs_found(logs: Logs, *, is_committed: bool = False) -> Iterable[LogFound]:
     """Return the logs as events; ``is_committed`` says that they have committed records alone."""
     return (LogFound(where, tuple(log), is_committed=is_committed) for where, log in logs.items())
+
+
+def reading_state(logs: Logs, read: Collection[bytes | None]) -> str:
+    """Return "settled" if these values have all records of the logs, or else how many are missing."""
+    unread = [(where, offset) for where, log in logs.items() for offset, value in log if value not in read]
+    return f"{len(unread)} records are not read, such as {min(unread)}" if unread else "settled"
 
 
 def check_in_the_end(history: History) -> None:

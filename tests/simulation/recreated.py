@@ -16,12 +16,12 @@ from aiokafkawire.protocol.api import ApiKey
 from aiokafkawire.testing.broker import ApiError
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
 
-from .checks import Logs, no_task_fails_unheard
+from .checks import no_task_fails_unheard, reading_state
 from .leftovers import check_nothing_is_left, tasks
 from .protocols import COORDINATORS, Protocol
 from .scenario import LATE
 from .seats import Seats, until_settled
-from .taking_part import client_of, logs_of
+from .taking_part import client_of, logs_of_topics
 from .trouble import next_fault
 
 __all__ = ("Outcome", "run", "told")
@@ -219,7 +219,7 @@ class _Play:
             members.cancel_scope.cancel()
         assert not self.wrong, self.wrong
         check_nothing_is_left(sim, before)
-        left = sum(map(len, self._logs().values()))
+        left = sum(map(len, logs_of_topics(sim, [TOPIC]).values()))
         return Outcome(protocol, self.topics, len(self.read), left, seats.lives, sim.trace.faults.total(), settled)
 
     def _create(self, chance: Random) -> None:
@@ -273,14 +273,8 @@ class _Play:
                     await producer.enqueue(TOPIC, b"%d" % self.number)
                 await anyio.sleep(chance.choice((0.0, 0.01, 0.3)))
 
-    def _logs(self) -> Logs:
-        partitions = len(self.sim.broker._topic(TOPIC).partitions)
-        return logs_of(self.sim, [TopicPartition(TOPIC, index) for index in range(partitions)])
-
     async def _state(self) -> str:
-        logs = self._logs()
-        unread = [(where, offset) for where, log in logs.items() for offset, value in log if value not in self.read]
-        return f"{len(unread)} records are not read, such as {min(unread)}" if unread else "settled"
+        return reading_state(logs_of_topics(self.sim, [TOPIC]), self.read)
 
 
 def told(done: Run[Outcome]) -> str:

@@ -20,15 +20,14 @@ from aiokafkawire import (
 from aiokafkawire.config import ConsumerOptions
 from aiokafkawire.errors import ConnectionLost, RequestTimeout
 from aiokafkawire.protocol.api import ApiKey
-from aiokafkawire.testing.broker import ApiError
 from aiokafkawire.testing.simulation import Run, Simulation, simulate
 
-from .checks import Logs, no_task_fails_unheard
+from .checks import no_task_fails_unheard, reading_state
 from .leftovers import check_nothing_is_left, tasks
 from .protocols import COORDINATORS, Protocol
 from .scenario import LATE
 from .seats import Seats, until_settled
-from .taking_part import logs_of
+from .taking_part import logs_of_topics
 from .trouble import next_fault, refusing
 
 __all__ = ("Outcome", "run", "told")
@@ -325,7 +324,7 @@ class _Play:
     async def _watch(self) -> NoReturn:
         """See that everything below a committed offset was read, and stop at the first error."""
         while True:
-            logs = self._logs()
+            logs = logs_of_topics(self.sim, self.partitions)
             for (topic, index), committed in self.sim.broker._cluster.committed.of(GROUP).items():
                 where = TopicPartition(topic, index)
                 for offset, value in logs.get(where, ()):
@@ -334,21 +333,8 @@ class _Play:
             assert not self.seen.wrong, self.seen.wrong
             await anyio.sleep(0.2)
 
-    def _logs(self) -> Logs:
-        found = []
-        for name in self.partitions:
-            with suppress(ApiError, KafkaError):
-                found += [TopicPartition(name, index) for index in range(len(self.sim.broker._topic(name).partitions))]
-        return logs_of(self.sim, found)
-
     async def _state(self) -> str:
-        unread = [
-            (where, offset)
-            for where, log in self._logs().items()
-            for offset, value in log
-            if value not in self.seen.read
-        ]
-        return f"{len(unread)} records are not read, such as {min(unread)}" if unread else "settled"
+        return reading_state(logs_of_topics(self.sim, self.partitions), self.seen.read)
 
 
 def told(done: Run[Outcome]) -> str:

@@ -1,6 +1,7 @@
 """Topics, and clients whose settings come from the seed, readers that read on and on, and what is in the logs."""
 
 from collections import Counter
+from collections.abc import Iterable
 from random import Random
 
 import anyio
@@ -15,7 +16,16 @@ from aiokafkawire.testing.simulation import Simulation
 
 from .checks import Logs
 
-__all__ = ("Reader", "client_of", "logs_of", "note_acknowledgement", "pace_of", "read_until", "topics_of")
+__all__ = (
+    "Reader",
+    "client_of",
+    "logs_of",
+    "logs_of_topics",
+    "note_acknowledgement",
+    "pace_of",
+    "read_until",
+    "topics_of",
+)
 
 
 def topics_of(sim: Simulation) -> list[TopicPartition]:
@@ -65,6 +75,12 @@ def logs_of(sim: Simulation, partitions: list[TopicPartition]) -> Logs:
                 reader: AnyReader[bytes, bytes] = batch.records(*where)
                 records.extend((record.offset, record.raw_value) for record in reader)
     return logs
+
+
+def logs_of_topics(sim: Simulation, names: Iterable[str]) -> Logs:
+    """Return the records of each partition that these topics have by now, whoever may see them."""
+    counts = {name: len(sim.broker._topic(name).partitions) for name in names}
+    return logs_of(sim, [TopicPartition(name, index) for name, count in counts.items() for index in range(count)])
 
 
 def note_acknowledgement(history: History, delivery: Delivery, value: bytes) -> None:
